@@ -1,0 +1,77 @@
+"""The whole state of the broker as plain records: what a snapshot holds and recovery starts from.
+
+The rule kept here: a dump is canonical. Two brokers in the same state give equal dumps, in the same order, so
+that states can be compared byte for byte; what can be derived (heaps, lanes, counts) is left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.broker.model import Producer, SubscriptionOptions, TopicOptions
+
+
+class TopicDump(NamedTuple):
+    topic: int
+    name: str
+    created_at: int
+    options: TopicOptions
+    head: int
+    head_position: int
+    tail: int
+    position: int
+    last_publish_at: int
+    producers: dict[str, Producer]
+
+
+class EntryDump(NamedTuple):
+    """One outstanding message of a subscription."""
+
+    offset: int
+    leased: bool
+    stamp: int
+    attempts: int
+    due: int
+    size: int
+    key: str
+    expires_at: int
+    body: bytes | None
+
+
+class SubscriptionDump(NamedTuple):
+    subscription: int
+    name: str
+    topic: int
+    topic_name: str
+    created_at: int
+    used_at: int
+    detached: bool
+    options: SubscriptionOptions
+    cursor: int
+    settled: int
+    settled_bytes: int
+    stamp: int
+    skips: list[tuple[int, int]]
+    outstanding: list[EntryDump]  # by offset
+    held: dict[str, list[tuple[int, int]]]  # ordering key -> (offset, size), keys sorted
+
+
+class SnapshotDump(NamedTuple):
+    name: str
+    topic: int
+    topic_name: str
+    created_at: int
+    expires_at: int
+    cursor: int
+    settled: int
+    settled_bytes: int
+    skips: list[tuple[int, int]]
+    labels: dict[str, str]
+
+
+class StateDump(NamedTuple):
+    next_number: int  # topics and subscriptions are numbered once and never again
+    topics: list[TopicDump]
+    subscriptions: list[SubscriptionDump]
+    snapshots: list[SnapshotDump]
+    documents: dict[str, dict[str, bytes]]  # kind -> name -> body

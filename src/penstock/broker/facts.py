@@ -1,0 +1,297 @@
+"""The facts: every way in which the state of the broker can change, and nothing else.
+
+The rule kept here: a fact says what happened, completely, in numbers and names; applying it needs no clock, no
+message body and no decision. Each fact concerns one topic, one subscription, one snapshot or one document.
+The journal stores facts by the number in `FACTS`: numbers are never reused, fields are only added at the end
+and with a default.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from penstock.broker.model import SubscriptionOptions, TopicOptions
+
+
+class TopicCreated(NamedTuple):
+    topic: int
+    name: str
+    at: int
+    options: TopicOptions
+
+
+class TopicChanged(NamedTuple):
+    topic: int
+    options: TopicOptions
+
+
+class TopicDeleted(NamedTuple):
+    topic: int
+
+
+class Published(NamedTuple):
+    """`count` messages took the offsets from `first`. Their bodies travel beside the fact, as a Batch."""
+
+    topic: int
+    first: int
+    count: int
+    size: int
+    at: int
+    stored: bool  # False: nobody needed them, so they were forgotten at once
+    producer: str = ""  # with epoch and sequence: the publish-once key
+    epoch: int = 0
+    sequence: int = 0
+    discards: list[tuple[int, int, int]] = []  # (subscription, from offset, bytes): full queues that did not take the rest
+
+
+class Forgotten(NamedTuple):
+    """Messages below `until` are gone from the log."""
+
+    topic: int
+    until: int
+    position: int
+
+
+class ProducersForgotten(NamedTuple):
+    topic: int
+    producers: list[str]
+
+
+class SubscriptionCreated(NamedTuple):
+    subscription: int
+    name: str
+    topic: int
+    topic_name: str
+    cursor: int
+    position: int  # the topic's position at the cursor
+    at: int
+    options: SubscriptionOptions
+
+
+class SubscriptionChanged(NamedTuple):
+    subscription: int
+    options: SubscriptionOptions
+
+
+class SubscriptionDeleted(NamedTuple):
+    subscription: int
+
+
+class Detached(NamedTuple):
+    """The subscription no longer reads its topic; its backlog and leases are gone."""
+
+    subscription: int
+
+
+class Touched(NamedTuple):
+    """Someone is using the subscription, so its expiration counts from here."""
+
+    subscription: int
+    at: int
+
+
+class Delivered(NamedTuple):
+    """Messages were leased until `deadline`; the lists run in parallel, an empty one means its default throughout."""
+
+    subscription: int
+    at: int
+    deadline: int
+    until: int  # the cursor after this delivery
+    offsets: list[int]
+    sizes: list[int]
+    keys: list[str] = []  # ordering keys, only where the subscription orders
+    expiries: list[int] = []  # expires_at, only where a message has one
+
+
+class Passed(NamedTuple):
+    """The cursor moved to `until`; `count` of the messages passed are settled without a delivery."""
+
+    subscription: int
+    at: int
+    until: int
+    count: int
+    size: int
+    filtered: int  # how many of `count` the filter kept out; the others had outlived their time
+
+
+class Held(NamedTuple):
+    """Messages the cursor passed while an earlier one of their key was outstanding."""
+
+    subscription: int
+    offsets: list[int]
+    sizes: list[int]
+    keys: list[str]
+
+
+class Delayed(NamedTuple):
+    """Messages never delivered, that the cursor passed and that may not be delivered before `dues`."""
+
+    subscription: int
+    at: int
+    offsets: list[int]
+    sizes: list[int]
+    keys: list[str]
+    dues: list[int]
+    expiries: list[int]
+
+
+class Acked(NamedTuple):
+    subscription: int
+    at: int
+    offsets: list[int]
+
+
+class Returned(NamedTuple):
+    """Leases ended without an ack; each message may be delivered again at its due time (none given: at `at`)."""
+
+    subscription: int
+    at: int
+    offsets: list[int]
+    dues: list[int]
+    by_holder: bool  # True: handed back, the receipt is dead; False: the deadline passed
+
+
+class Extended(NamedTuple):
+    """Leases now run until `deadline`; with `restamp` their receipts were replaced by new ones."""
+
+    subscription: int
+    at: int
+    offsets: list[int]
+    deadline: int
+    restamp: bool = False
+
+
+class Rewritten(NamedTuple):
+    """The holder of a receipt replaced the body, for this subscription only."""
+
+    subscription: int
+    offset: int
+    data: bytes
+
+
+class Adopted(NamedTuple):
+    """A message not yet reached by the cursor became outstanding by name, not leased and never delivered."""
+
+    subscription: int
+    at: int
+    offset: int
+    size: int
+    due: int
+    expires_at: int
+
+
+class Removed(NamedTuple):
+    """Outstanding messages left the subscription without an ack, for `reason`: dead-letter, expired, retention."""
+
+    subscription: int
+    at: int
+    offsets: list[int]
+    reason: str
+
+
+class Sought(NamedTuple):
+    """The subscription was set to a place: everything outstanding is forgotten, `skips` count as acked."""
+
+    subscription: int
+    at: int
+    cursor: int
+    settled: int
+    settled_bytes: int
+    skips: list[tuple[int, int]]
+
+
+class SnapshotTaken(NamedTuple):
+    name: str
+    topic: int
+    topic_name: str
+    at: int
+    expires_at: int
+    cursor: int
+    settled: int
+    settled_bytes: int
+    skips: list[tuple[int, int]]
+    labels: dict[str, str]
+
+
+class SnapshotChanged(NamedTuple):
+    name: str
+    expires_at: int
+    labels: dict[str, str]
+
+
+class SnapshotDropped(NamedTuple):
+    name: str
+
+
+class DocumentPut(NamedTuple):
+    """A door's own resource (a schema, a policy), kept and never read by the broker."""
+
+    kind: str
+    name: str
+    body: bytes
+
+
+class DocumentRemoved(NamedTuple):
+    kind: str
+    name: str
+
+
+Fact: TypeAlias = (
+    TopicCreated
+    | TopicChanged
+    | TopicDeleted
+    | Published
+    | Forgotten
+    | ProducersForgotten
+    | SubscriptionCreated
+    | SubscriptionChanged
+    | SubscriptionDeleted
+    | Detached
+    | Touched
+    | Delivered
+    | Passed
+    | Held
+    | Delayed
+    | Acked
+    | Returned
+    | Extended
+    | Rewritten
+    | Adopted
+    | Removed
+    | Sought
+    | SnapshotTaken
+    | SnapshotChanged
+    | SnapshotDropped
+    | DocumentPut
+    | DocumentRemoved
+)
+
+FACTS: dict[int, type[Fact]] = {
+    1: TopicCreated,
+    2: TopicChanged,
+    3: TopicDeleted,
+    4: Published,
+    5: Forgotten,
+    6: ProducersForgotten,
+    7: SubscriptionCreated,
+    8: SubscriptionChanged,
+    9: SubscriptionDeleted,
+    10: Detached,
+    11: Touched,
+    12: Delivered,
+    13: Passed,
+    14: Held,
+    15: Delayed,
+    16: Acked,
+    17: Returned,
+    18: Extended,
+    19: Rewritten,
+    20: Adopted,
+    21: Removed,
+    22: Sought,
+    23: SnapshotTaken,
+    24: SnapshotChanged,
+    25: SnapshotDropped,
+    26: DocumentPut,
+    27: DocumentRemoved,
+}

@@ -1,0 +1,77 @@
+"""Which message of an ordering key may leave next.
+
+The rule kept here: within a lane (one key of one subscription) messages leave in publish order. The lane is
+three runs in that order: leased, then waiting to be delivered again, then held (never delivered). Whatever
+returns a message returns the later leased ones of its key with it, so the runs never mix.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+
+
+class Lane:
+    """The outstanding messages of one ordering key, oldest first."""
+
+    __slots__ = ("held", "held_sizes", "leased", "live")
+
+    def __init__(self) -> None:
+        self.live: list[int] = []  # offsets with an entry; the first `leased` of them are leased
+        self.leased = 0
+        self.held: deque[int] = deque()
+        self.held_sizes: deque[int] = deque()
+
+    def waiting(self, place: int) -> int | None:
+        """The offset that is `place` steps behind the next one to leave."""
+        index = self.leased + place
+        if index < len(self.live):
+            return self.live[index]
+        index -= len(self.live)
+        return self.held[index] if index < len(self.held) else None
+
+    def waiting_count(self) -> int:
+        return len(self.live) - self.leased + len(self.held)
+
+    def lease(self, offset: int) -> None:
+        if self.held and self.held[0] == offset:
+            self._unhold()
+        elif not self._has(offset):
+            self.live.append(offset)  # straight from the log
+        self.leased += 1
+
+    def hold(self, offset: int, size: int) -> None:
+        self.held.append(offset)
+        self.held_sizes.append(size)
+
+    def wait(self, offset: int) -> None:
+        """A message never delivered gets an entry of its own, behind everything before it."""
+        if self.held and self.held[0] == offset:
+            self._unhold()
+        else:
+            self.live.append(offset)
+
+    def leave(self, offset: int) -> None:
+        """The message is settled."""
+        index = bisect_left(self.live, offset)
+        del self.live[index]
+        if index < self.leased:
+            self.leased -= 1
+
+    def later_leased(self, offset: int) -> list[int]:
+        """The leased messages from `offset` on: what a return of `offset` brings back."""
+        return self.live[bisect_left(self.live, offset) : self.leased]
+
+    def first(self) -> int | None:
+        return self.live[0] if self.live else self.held[0] if self.held else None
+
+    def __bool__(self) -> bool:
+        return bool(self.live or self.held)
+
+    def _unhold(self) -> None:
+        self.live.append(self.held.popleft())
+        self.held_sizes.popleft()
+
+    def _has(self, offset: int) -> bool:
+        index = bisect_left(self.live, offset)
+        return index < len(self.live) and self.live[index] == offset

@@ -1,0 +1,47 @@
+"""When a message that failed comes back, and what is said of it when it does not.
+
+The rule kept here: pure arithmetic on options and attempts; nobody here looks at a clock or a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from penstock.broker.model import SECOND, SubscriptionOptions
+
+
+class Source(NamedTuple):
+    """Where a dead letter comes from."""
+
+    subscription: str
+    topic: str
+    attempts: int
+    publish_time: int
+
+
+SourceAttributes: TypeAlias = Callable[[Source], dict[str, str]]
+
+
+def backoff(options: SubscriptionOptions, attempts: int) -> int:
+    """Nanoseconds until the next delivery after `attempts` of them: doubling from the minimum up to the maximum."""
+    minimum = options.retry_minimum_seconds
+    if attempts < 1 or minimum <= 0:
+        return 0
+    doublings = min(attempts - 1, 60)  # beyond that any minimum has long met its maximum
+    return int(min(minimum * 2**doublings, max(minimum, options.retry_maximum_seconds)) * SECOND)
+
+
+def is_spent(options: SubscriptionOptions, attempts: int) -> bool:
+    """Whether the next failure is one too many."""
+    return bool(options.dead_letter_topic) and attempts >= options.max_delivery_attempts
+
+
+def source_attributes(source: Source) -> dict[str, str]:
+    """What a dead letter says of its source, unless a door hands in its own words for it."""
+    return {
+        "dead_letter_source_subscription": source.subscription,
+        "dead_letter_source_topic": source.topic,
+        "dead_letter_source_delivery_count": str(source.attempts),
+        "dead_letter_source_publish_time_ns": str(source.publish_time),
+    }

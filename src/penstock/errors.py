@@ -1,0 +1,87 @@
+"""The one error tree of Penstock.
+
+    PenstockError
+    ├── InvalidArgumentError      the request itself is wrong; repeating it cannot help
+    ├── NotFoundError             the named topic, subscription, snapshot or document is not there
+    ├── AlreadyExistsError        the name is taken
+    ├── PermissionDeniedError     the caller may not do this
+    ├── FailedPreconditionError   right request, wrong state (detached, fenced, still in use)
+    ├── ResourceExhaustedError    a limit is reached: size, backlog, disk
+    ├── UnavailableError          try again later: the store is closed or stopping
+    ├── DamagedStoreError         the store on disk contradicts itself; nothing was changed
+    └── InternalError             a failure of the store that stops the broker
+
+Each class carries the number its users know it by (`code`); how a class looks on a wire is each door's own table.
+Expected outcomes (nothing to pull, an old receipt among many) are values, not errors.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PenstockError(Exception):
+    """Something went wrong in Penstock."""
+
+    code: ClassVar[int] = 2
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class InvalidArgumentError(PenstockError):
+    """The request is not valid."""
+
+    code = 3
+
+
+class NotFoundError(PenstockError):
+    """The resource was not found."""
+
+    code = 5
+
+
+class AlreadyExistsError(PenstockError):
+    """The resource exists already."""
+
+    code = 6
+
+
+class PermissionDeniedError(PenstockError):
+    """The caller is not allowed to do this."""
+
+    code = 7
+
+
+class ResourceExhaustedError(PenstockError):
+    """A limit is reached."""
+
+    code = 8
+
+
+class FailedPreconditionError(PenstockError):
+    """The resource is not in a state that allows this."""
+
+    code = 9
+
+
+class InternalError(PenstockError):
+    """The store failed and the broker has stopped."""
+
+    code = 13
+
+
+class UnavailableError(PenstockError):
+    """The broker is not available; try again later."""
+
+    code = 14
+
+
+class DamagedStoreError(PenstockError):
+    """The store on disk is damaged."""
+
+    code = 15

@@ -1,0 +1,75 @@
+"""The seam between the broker and whatever stores its facts: seven verbs that every journal implements.
+
+The rule kept here: when `commit` returns, its content survives whatever the journal promises to survive, whole
+or not at all, and commits survive in the order in which they were made. `commit`, `sweep` and `maintain` are
+called by one thread at a time (the writer); `read` and `find` by any thread, for committed messages only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from penstock.broker.dump import StateDump
+from penstock.broker.facts import Fact
+from penstock.broker.model import Batch, Message
+from penstock.errors import InternalError, ResourceExhaustedError
+
+
+class Commit(NamedTuple):
+    """What is written in one step."""
+
+    facts: Sequence[Fact]
+    batches: Sequence[Batch]  # at most one per topic and step when the caller merges them
+    snapshot: StateDump | None = None  # the state after `facts`, when one is due
+
+
+class Recovered(NamedTuple):
+    """Where the state begins and what happened since."""
+
+    dump: StateDump | None
+    facts: Sequence[Fact]
+
+
+class JournalFullError(ResourceExhaustedError):
+    """The disk is full: new messages are refused until space returns."""
+
+
+class JournalFailedError(InternalError):
+    """The store could not make a write durable; the broker has stopped rather than guess what was kept."""
+
+
+class Journal(Protocol):
+    durable: bool  # False: a commit is done when it is applied, there is nothing to wait for
+
+    def recover(self) -> Recovered:
+        """The last snapshot and every later fact, checked; called once, before anything else."""
+
+    def commit(self, commit: Commit) -> None:
+        """Make one step durable. JournalFullError: nothing was written. JournalFailedError: stop."""
+
+    def read(self, topic: int, first: int, until: int) -> list[Message]:
+        """The messages with first <= offset < until, complete and in order; a gap is a DamagedStoreError."""
+
+    def find(self, topic: int, at: int) -> int | None:
+        """The first stored offset published at or after `at`; None if there is none."""
+
+    def forget(self, topic: int, until: int) -> None:
+        """Messages below `until` are no longer needed; whole batches below it may go, now or later."""
+
+    def sweep(self, heads: Mapping[int, int]) -> None:
+        """After recovery: forget below each topic's head, and everything of topics not named."""
+
+    def maintain(self) -> bool:
+        """A slice of idle-time work (give space back, move the log along); True while there is more."""
+
+    @property
+    def snapshot_due(self) -> bool:
+        """Whether the facts since the last snapshot are worth a new one."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the journal asks for no new messages, so that acks still fit."""
+
+    def close(self) -> None:
+        """Release everything; a journal that was closed can be opened again by a new one."""
