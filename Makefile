@@ -1,0 +1,81 @@
+# Every way to run this project. Each target makes what it needs, so any of them may be the first one.
+#
+# Two environments: .venv-serve holds what serving needs and nothing else, .venv adds the tools of tests and
+# benchmarks. Each carries a stamp that is older than its lock when the lock has changed, and is then brought up to date.
+
+PYTHON ?= python3
+ARGS ?=
+PIP_TOOLS := pip-tools==7.6.2
+WORKERS ?= 2
+
+SERVE := .venv-serve
+DEV := .venv
+LOCK := .venv-lock
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup serve test check bench nightly lock clean python
+
+help: ## this list
+	@echo "Penstock, a durable message broker. Targets:"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(DEV)/.stamp ## make .venv: the project, installed in place, and every tool
+	@echo "Ready: $(DEV)/bin/penstock, $(DEV)/bin/python"
+
+serve: $(SERVE)/.stamp ## run the server; flags in ARGS, as in: make serve ARGS="--memory"
+	@exec $(SERVE)/bin/penstock serve $(ARGS)
+
+test: check ## everything a change must pass: check, then all tests but the nightly ones
+	$(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests --ignore tests/tidy $(ARGS)
+
+check: $(DEV)/.stamp ## format, lint, types, and the rules of tests/tidy
+	$(DEV)/bin/ruff format --check .
+	$(DEV)/bin/ruff check .
+	$(DEV)/bin/mypy
+	$(DEV)/bin/python -m pytest -q tests/tidy
+
+bench: $(DEV)/.stamp ## print the rates, at an empty queue and at a deep one
+	$(DEV)/bin/python -m benchmarks $(ARGS)
+
+nightly: $(DEV)/.stamp ## the long tests, with their large numbers
+	PENSTOCK_NIGHTLY=1 $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m nightly tests $(ARGS)
+
+# The resolver sees no local indexes, so that a lock holds what anybody can fetch, and no place it came from.
+COMPILE := PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_FIND_LINKS= $(LOCK)/bin/pip-compile --quiet --upgrade \
+	--generate-hashes --strip-extras --allow-unsafe --no-header \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
+
+lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
+	$(COMPILE) --output-file locks/test.txt pyproject.toml locks/build.in locks/test.in
+	$(COMPILE) --constraint locks/test.txt --output-file locks/serve.txt pyproject.toml locks/build.in
+
+clean: ## remove environments and caches; penstock-data stays
+	rm -rf $(SERVE) $(DEV) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Penstock needs Python 3.11 or newer; '$(PYTHON)' is not. Name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make virtual environments; install its venv package (python3-venv on Debian)." >&2; exit 1; }
+
+$(SERVE)/.stamp: locks/serve.txt pyproject.toml | python
+	$(call install,$(SERVE),locks/serve.txt)
+
+$(DEV)/.stamp: locks/test.txt pyproject.toml | python
+	$(call install,$(DEV),locks/test.txt)
+
+$(LOCK)/.stamp: Makefile | python
+	$(PYTHON) -m venv $(LOCK)
+	$(LOCK)/bin/python -m pip install --quiet --disable-pip-version-check '$(PIP_TOOLS)'
+	@touch $@
+
+# $(1) environment, $(2) lock. The build backend comes out of the lock, hence no build isolation.
+define install
+	@echo "Preparing $(1) from $(2) ..."
+	@$(PYTHON) -m venv $(1)
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(2)
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+endef
