@@ -1,0 +1,31 @@
+"""What every tier of tests shares.
+
+The rule kept here: a test that can be made longer says both of its numbers, the one for every change and the one
+for the night, and `make nightly` then runs it without being told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+NIGHTLY = bool(os.environ.get("PENSTOCK_NIGHTLY"))
+
+
+@pytest.fixture
+def rounds() -> Callable[[int, int], int]:
+    """`rounds(1_000, 100_000)`: the first number in `make test`, the second in `make nightly`."""
+
+    def choose(usual: int, nightly: int) -> int:
+        return nightly if NIGHTLY else usual
+
+    return choose
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if NIGHTLY and "rounds" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.nightly)

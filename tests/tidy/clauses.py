@@ -1,0 +1,53 @@
+"""Which clauses of which specification are proved by which test.
+
+The rule kept here: a test names what it proves in its docstring, as `004 BR-010` or `004 BR-010, AC-009`, and a
+clause of a finished specification that no test names is an error.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.tidy.sources import functions
+
+
+def numbered(prefix: str, last: int) -> list[str]:
+    return [f"{prefix}-{number:03}" for number in range(1, last + 1)]
+
+
+# specification -> its clauses; a specification is added here when the work on it is done
+CLAUSES: dict[str, list[str]] = {"004": [*numbered("BR", 22), *numbered("AC", 13)]}
+
+CITATION = re.compile(r"\b(0\d\d)((?:(?:[\s,]|\band\b)+(?:BR|AC)-\d{3}\b)+)")
+
+
+def citations(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """`004 BR-010` -> the tests that cite it."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        for node in functions(ast.parse(path.read_text(encoding="utf-8"))):
+            if node.name.startswith("test"):
+                for clause in clauses_of(ast.get_docstring(node) or ""):
+                    found.setdefault(clause, []).append(f"{path.name}::{node.name}")
+    return found
+
+
+def clauses_of(docstring: str) -> list[str]:
+    return [
+        f"{match[1]} {clause}"
+        for match in CITATION.finditer(docstring)
+        for clause in re.findall(r"(?:BR|AC)-\d{3}", match[2])
+    ]
+
+
+def clause_faults(paths: Iterable[Path], clauses: dict[str, list[str]]) -> list[str]:
+    """Clauses nobody proves, and citations of clauses that do not exist."""
+    wanted = {f"{specification} {clause}" for specification, names in clauses.items() for clause in names}
+    found = citations(paths)
+    unknown = {clause for clause in found if clause.split()[0] in clauses} - wanted
+    return [f"no test proves {clause}" for clause in sorted(wanted - found.keys())] + [
+        f"{found[clause][0]} cites {clause}, which does not exist" for clause in sorted(unknown)
+    ]

@@ -1,0 +1,149 @@
+"""Who may import whom.
+
+    cli, testing -> server -> assembly -> doors | spark | pubsub -> faces -> journal -> broker -> errors
+
+The rule kept here: imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
+table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+
+from tests.tidy.sources import Module, dotted
+
+PUBLIC = "__init__"  # penstock/__init__.py: the public names
+
+BELOW_FACES = {"errors", "broker", "journal"}
+BELOW_DOORS = BELOW_FACES | {"faces", "wire"}
+BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "spark", "pubsub", "settings"}
+BELOW_CLI = BELOW_ASSEMBLY | {"assembly", "server"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "broker": {"errors"},
+    "wire": {"errors"},
+    "settings": {"errors"},
+    "journal": {"errors", "broker"},
+    "faces": BELOW_FACES,
+    "doors": BELOW_DOORS,
+    "spark": BELOW_DOORS,
+    "pubsub": BELOW_DOORS,
+    "assembly": BELOW_ASSEMBLY,
+    "server": BELOW_ASSEMBLY | {"assembly"},
+    PUBLIC: BELOW_CLI,
+    "testing": BELOW_CLI | {PUBLIC},
+    "cli": BELOW_CLI | {PUBLIC},
+    "__main__": {"cli"},
+}
+
+# The journals themselves: `assembly` names them, everybody else is handed one.
+JOURNALS = {"memory", "sqlite", "postgres"}
+
+# What the pure broker may not reach for: the clock, chance, threads, files, sockets, other processes, logs.
+# fmt: off
+IMPURE = {
+    "asyncio", "concurrent", "contextvars", "ctypes", "faulthandler", "ftplib", "glob", "http", "imaplib",
+    "importlib", "io", "locale", "logging", "mmap", "multiprocessing", "os", "pathlib", "platform", "poplib",
+    "queue", "random", "sched", "secrets", "select", "selectors", "shelve", "shutil", "signal", "smtplib", "socket",
+    "socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib", "uuid", "warnings",
+    "wsgiref",
+}
+# fmt: on
+CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+EFFECTS = {"breakpoint", "input", "open", "print"}
+
+
+def unit(place: tuple[str, ...]) -> str:
+    return place[0] if place else PUBLIC
+
+
+def imports(module: Module, places: set[tuple[str, ...]]) -> Iterator[tuple[int, str, tuple[str, ...] | None]]:
+    """(line, full name, place in the package or None if it is from outside) of every import, wherever it stands."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name, _place(tuple(alias.name.split(".")), places)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(module, node)
+            for alias in node.names:
+                yield node.lineno, ".".join((*base, alias.name)), _place((*base, alias.name), places)
+
+
+def _base(module: Module, node: ast.ImportFrom) -> tuple[str, ...]:
+    named = tuple(node.module.split(".")) if node.module else ()
+    if not node.level:
+        return named
+    home = ("penstock", *module.place)
+    up = node.level - 1 if module.is_package else node.level
+    return home[: len(home) - up] + named
+
+
+def _place(name: tuple[str, ...], places: set[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The longest part of a dotted name that is a module of ours; what follows is something inside it."""
+    if name[0] != "penstock":
+        return None
+    inner = name[1:]
+    while inner and inner not in places:
+        inner = inner[:-1]
+    return inner
+
+
+def layer_faults(tree: list[Module]) -> list[str]:
+    """Modules that are not placed, and imports that go the wrong way."""
+    places = {module.place for module in tree}
+    faults = []
+    for module in tree:
+        home = unit(module.place)
+        if home not in MAY_IMPORT:
+            faults.append(f"{module.label}: new package must be placed: add {home!r} to MAY_IMPORT in {__name__}")
+            continue
+        for line, name, place in imports(module, places):
+            if place is not None and unit(place) != home and unit(place) not in MAY_IMPORT[home]:
+                faults.append(f"{module.label}:{line}: {home} may not import {name}")
+    return faults
+
+
+def neighbour_faults(tree: list[Module]) -> list[str]:
+    """Doors that import one another, and journals imported by anyone but assembly."""
+    places = {module.place for module in tree}
+    doors = {place[1] for place in places if len(place) > 2 and place[0] == "doors"}
+    doors |= {
+        module.place[1]
+        for module in tree
+        if module.place[:1] == ("doors",) and len(module.place) == 2 and module.is_package
+    }
+    faults = []
+    for module in tree:
+        for line, name, place in imports(module, places):
+            if place is None or len(place) < 2 or place[:2] == module.place[:2]:
+                continue
+            if place[0] == "doors" and place[1] in doors and unit(module.place) == "doors":
+                faults.append(f"{module.label}:{line}: a door does not import another: {name}")
+            if place[0] == "journal" and place[1] in JOURNALS and unit(module.place) != "assembly":
+                faults.append(f"{module.label}:{line}: only assembly names a journal: {name}")
+    return faults
+
+
+def purity_faults(tree: list[Module]) -> list[str]:
+    """What makes the broker depend on anything but its inputs."""
+    places = {module.place for module in tree}
+    faults = []
+    for module in tree:
+        if unit(module.place) != "broker":
+            continue
+        for line, name, place in imports(module, places):
+            if place is None and not _pure(name):
+                faults.append(f"{module.label}:{line}: the broker may not import {name}")
+        for call in (node for node in ast.walk(module.tree) if isinstance(node, ast.Call)):
+            name = dotted(call.func)
+            if name in EFFECTS or ".".join(name.split(".")[-2:]) in CLOCKS:
+                faults.append(f"{module.label}:{call.lineno}: the broker may not call {name}()")
+    return faults
+
+
+def _pure(name: str) -> bool:
+    top = name.split(".")[0]
+    return top in sys.stdlib_module_names and top not in IMPURE

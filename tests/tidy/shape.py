@@ -1,0 +1,50 @@
+"""How a source file must look: an opening docstring, a bounded length, names that say something.
+
+The rule kept here: the caps may only be lowered.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tests.tidy.sources import Module, functions
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+EMPTY_NAMES = {"manager", "handler", "helper", "util", "common", "misc", "impl", "processor"}
+
+
+def docstring_faults(tree: list[Module]) -> list[str]:
+    return [f"{module.label}: opens without a docstring" for module in tree if not ast.get_docstring(module.tree)]
+
+
+def length_faults(tree: list[Module]) -> list[str]:
+    faults = []
+    for module in tree:
+        lines = len(module.text.splitlines())
+        if lines > FILE_LINES_MAX:
+            faults.append(f"{module.label}: {lines} lines, at most {FILE_LINES_MAX}")
+        for node in functions(module.tree):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                faults.append(
+                    f"{module.label}:{node.lineno}: {node.name} has {lines} lines, at most {FUNCTION_LINES_MAX}"
+                )
+    return faults
+
+
+def name_faults(tree: list[Module]) -> list[str]:
+    """Classes, files and folders named after nothing in particular."""
+    faults = []
+    for module in tree:
+        faults += [f"{module.label}: empty name {part!r}" for part in module.place if _is_empty(part)]
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and _is_empty(node.name):
+                faults.append(f"{module.label}:{node.lineno}: empty name {node.name!r}")
+    return faults
+
+
+def _is_empty(name: str) -> bool:
+    words = (word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
+    return any(word in EMPTY_NAMES or word.removesuffix("s") in EMPTY_NAMES for word in words)

@@ -1,0 +1,85 @@
+"""Reading the project as text and as syntax trees, for the rules beside this file.
+
+The rule kept here: nothing is imported or run. A rule looks at a tree of files, so it can be shown a small tree
+that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "penstock"
+
+
+@dataclass(frozen=True)
+class Module:
+    """One Python file of a package."""
+
+    path: Path
+    place: tuple[str, ...]  # its dotted name below the package, as parts; () is the package's own __init__
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, str(self.path))
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @property
+    def label(self) -> str:
+        return ".".join(("penstock", *self.place))
+
+
+def modules(package: Path = PACKAGE) -> list[Module]:
+    """Every module of the package, in the order of their paths."""
+    return [read_module(package, path) for path in sorted(package.rglob("*.py"))]
+
+
+def read_module(package: Path, path: Path) -> Module:
+    parts = path.relative_to(package).with_suffix("").parts
+    place = parts[:-1] if parts[-1] == "__init__" else parts
+    return Module(path, place, path.read_text(encoding="utf-8"))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` for a chain of names, "" for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return ""
+
+
+def project_files(root: Path = ROOT) -> list[Path]:
+    """What is in git or about to be: tracked files and new ones that are not ignored."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    return [path for path in sorted(root / name for name in listing.split("\0") if name) if path.is_file()]
+
+
+def build(package: Path, files: dict[str, str]) -> Path:
+    """Write a small package to break a rule with."""
+    for name, text in files.items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return package

@@ -1,0 +1,43 @@
+"""Machine paths and package registries in the project's files, and proof that the rule can fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.places import place_faults
+from tests.tidy.sources import ROOT, build, project_files
+
+
+def test_no_file_names_a_place() -> None:
+    assert place_faults(ROOT, project_files()) == []
+
+
+# Written in pieces, because this file is checked too.
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("see https://", "py", "pi.org/project/penstock"),
+        ("https://files.python", "hosted.org/x.whl"),
+        ("registry.npm", "js.org"),
+        ("--index-url", " https://mirror.example/simple"),
+        ("find-links", " = /mirror/wheels"),
+        ("--extra-index-url", "=file:///mirror"),
+        ("cd ", "/wo", "rk/main"),
+        ("'/ro", "ot/.cache'"),
+        ('open("/ho', 'me/me/x")'),
+    ],
+)
+def test_a_place_is_found(tmp_path: Path, pieces: tuple[str, ...]) -> None:
+    build(tmp_path, {"notes.md": "first line\n" + "".join(pieces) + "\n"})
+    assert len(place_faults(tmp_path, [tmp_path / "notes.md"])) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["src/work/x", "GET /homepage", "/workers", "https://example.org/home", "--no-emit-index-url --no-emit-find-links"],
+)
+def test_what_only_looks_like_a_place_passes(tmp_path: Path, line: str) -> None:
+    build(tmp_path, {"notes.md": line})
+    assert place_faults(tmp_path, [tmp_path / "notes.md"]) == []
