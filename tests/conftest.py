@@ -14,7 +14,7 @@ import pytest
 NIGHTLY = bool(os.environ.get("PENSTOCK_NIGHTLY"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")  # so that Hypothesis may use it too
 def rounds() -> Callable[[int, int], int]:
     """`rounds(1_000, 100_000)`: the first number in `make test`, the second in `make nightly`."""
 

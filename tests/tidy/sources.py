@@ -66,14 +66,17 @@ def dotted(node: ast.AST) -> str:
 
 
 def project_files(root: Path = ROOT) -> list[Path]:
-    """What is in git or about to be: tracked files and new ones that are not ignored."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=True,
-    ).stdout.decode()
+    """What is in git or about to be: tracked files and new ones that are not ignored; without git, what looks like it."""
+    git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listing = subprocess.run(git, cwd=root, capture_output=True, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError):
+        return [path for path in sorted(root.rglob("*")) if path.is_file() and not _generated(path.relative_to(root))]
     return [path for path in sorted(root / name for name in listing.split("\0") if name) if path.is_file()]
+
+
+def _generated(path: Path) -> bool:
+    return any(part.startswith(".") or part in {"__pycache__", "penstock-data", "dist"} for part in path.parts)
 
 
 def build(package: Path, files: dict[str, str]) -> Path:

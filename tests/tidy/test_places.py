@@ -14,6 +14,12 @@ def test_no_file_names_a_place() -> None:
     assert place_faults(ROOT, project_files()) == []
 
 
+def test_the_files_are_found_with_and_without_git(tmp_path: Path) -> None:
+    assert ROOT / "Makefile" in project_files()
+    build(tmp_path, {"a.md": "", "docs/b.md": "", ".venv/c.py": "", "src/__pycache__/d.pyc": ""})
+    assert project_files(tmp_path) == [tmp_path / "a.md", tmp_path / "docs/b.md"]
+
+
 # Written in pieces, because this file is checked too.
 @pytest.mark.parametrize(
     "pieces",
