@@ -66,7 +66,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def project_files(root: Path = ROOT) -> list[Path]:
-    """What is in git or about to be: tracked files and new ones that are not ignored; without git, what looks like it."""
+    """Tracked files and new ones that are not ignored; without git, everything that is not generated."""
     git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listing = subprocess.run(git, cwd=root, capture_output=True, check=True).stdout.decode()
