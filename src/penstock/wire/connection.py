@@ -1,0 +1,302 @@
+"""One HTTP/1.1 connection: it reads requests, has them answered one after the other, and keeps its deadlines.
+
+The rule kept here: answers leave in the order the requests came, reading pauses while the peer does not read or
+too many requests wait, and a connection ends by its peer, its last request, a refusal, a deadline or the stop of
+the server, in every case without an exception that reaches the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias, cast
+
+from penstock.wire.failure import where
+from penstock.wire.limits import Limits
+from penstock.wire.message import CONTINUE, Request, Response, encode
+from penstock.wire.reader import Arrival, Refusal, RequestReader, Stage, Turn
+
+Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_SLICE = 16 << 10  # how much the parser gets before we look again whether to go on
+_NEVER = math.inf
+
+
+class Host(Protocol):
+    """What a connection needs of its server."""
+
+    limits: Limits
+    log: logging.Logger
+    answer: Answer
+    refusal: Callable[[int], Response]
+    clock: Callable[[], float]
+    date: str
+    stopping: bool
+
+    def opened(self, connection: Connection) -> str:
+        """Count a connection in; an empty answer lets it live, any other is why it may not."""
+
+    def closed(self, connection: Connection) -> None: ...
+
+    def count(self, reason: str) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    _reader: RequestReader  # made with the connection, because it needs the peer's address
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.peer = ""
+        self.work: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._turns: deque[Turn] = deque()
+        self._waiting_bytes = 0  # of bodies in _turns
+        self._unfed = b""  # read from the socket before reading paused
+        self._steps_seen = 0
+        self._read_deadline = _NEVER
+        self._write_deadline = _NEVER
+        self._drained: asyncio.Future[None] | None = None  # pending while the peer does not read
+        self._reading = True
+        self._peer_done = False  # the peer will send nothing more
+        self._ending = False  # we send nothing more; what still comes in is thrown away
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0]) if isinstance(name, tuple) else ""
+        self._reader = RequestReader(self._host.limits, self.peer)
+        self._read_deadline = self._host.clock() + self._host.limits.head_seconds
+        if self._host.opened(self):
+            self._send(self._bare(503))  # and no lingering: a flood must not pile up
+            self._end(linger=False)
+        elif self._host.stopping:
+            self._end(linger=False)
+
+    def data_received(self, data: bytes) -> None:
+        if self._ending:
+            return
+        if self._unfed:
+            self._unfed += data
+        else:
+            self._feed(data)
+        self._go_on()
+
+    def eof_received(self) -> bool:
+        self._peer_done = True
+        return self.work is not None and not self._ending  # True: we still have answers to send
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # Work in progress is not cancelled: what the peer asked for may be half done, and must be done whole.
+        self._ending = True
+        self._turns.clear()
+        self._transport = None
+        self._release()
+        self._host.closed(self)
+
+    def pause_writing(self) -> None:
+        self._drained = asyncio.get_running_loop().create_future()
+        self._write_deadline = self._host.clock() + self._host.limits.write_seconds
+        self._balance()
+
+    def resume_writing(self) -> None:
+        self._write_deadline = _NEVER
+        self._release()
+        self._balance()
+
+    # What the server calls.
+
+    def sweep(self, now: float) -> None:
+        """Look at the deadlines."""
+        if now >= self._write_deadline:
+            self._host.count("not_reading")
+            self.abort()
+        elif now >= self._read_deadline:
+            self._overdue()
+
+    def wind_down(self) -> None:
+        """The server stops: finish what was begun, begin nothing."""
+        if self.work is None and self._reader.stage in (Stage.WAITING, Stage.CLOSED):
+            self._end(linger=False)
+
+    def abort(self) -> None:
+        self._ending = True
+        if self.work is not None:
+            self.work.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Reading.
+
+    def _feed(self, data: bytes) -> None:
+        if len(data) <= _SLICE:
+            self._take(data)
+            return
+        view = memoryview(data)
+        for at in range(0, len(view), _SLICE):
+            if self._crowded():
+                self._unfed = bytes(view[at:])
+                return
+            self._take(view[at : at + _SLICE])
+
+    def _take(self, data: bytes | memoryview) -> None:
+        reader = self._reader
+        reader.feed(data)
+        for turn in reader.turns:
+            self._waiting_bytes += len(turn.request.body) if isinstance(turn, Arrival) else 0
+            self._turns.append(turn)
+        reader.turns.clear()
+
+    def _crowded(self) -> bool:
+        limits = self._host.limits
+        return len(self._turns) >= limits.pipeline_max or self._waiting_bytes > limits.pipeline_bytes_max
+
+    def _balance(self) -> None:
+        """Read from the socket, or do not, as things stand."""
+        wanted = self._ending or not (self._unfed or self._drained or self._crowded())
+        if wanted is self._reading or self._transport is None or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+        self._steps_seen = -1  # time without reading is not the peer's
+        self._set_deadline()
+
+    def _go_on(self) -> None:
+        """After input: have it answered, and set the deadline of what is still to come."""
+        if self._turns and self.work is None:
+            self.work = asyncio.get_running_loop().create_task(self._work())
+        elif self._reader.continue_owed and self.work is None:
+            self._send_continue()
+        self._balance()
+        if self._reader.steps != self._steps_seen:
+            self._set_deadline()
+
+    def _set_deadline(self) -> None:
+        self._steps_seen = self._reader.steps
+        limits, stage = self._host.limits, self._reader.stage
+        if self._ending:
+            return
+        if not self._reading or stage is Stage.CLOSED or (stage is Stage.WAITING and self.work is not None):
+            self._read_deadline = _NEVER
+        elif stage is Stage.WAITING:
+            self._read_deadline = self._host.clock() + limits.idle_seconds
+        else:
+            seconds = limits.head_seconds if stage is Stage.HEAD else limits.body_seconds
+            self._read_deadline = self._host.clock() + seconds
+
+    def _overdue(self) -> None:
+        if self._ending:
+            self.abort()
+        elif self._reader.stage is Stage.WAITING:
+            self._host.count("idle")
+            self._end(linger=False)
+        else:
+            self._refuse(408)
+
+    def _refuse(self, status: int) -> None:
+        self._reader.refuse(status)
+        self._take(b"")
+        self._go_on()
+
+    # Answering.
+
+    async def _work(self) -> None:
+        try:
+            while self._turns and self._transport is not None:
+                await self._take_turn(self._turns.popleft())
+                if not self._turns:
+                    self._catch_up()
+        except Exception as error:  # noqa: BLE001 - a bug here must end this connection, not the server
+            self._host.log.error("an HTTP connection failed: %s", where(error))
+            self._end(linger=False)
+        finally:
+            self.work = None
+        self._rest()
+
+    async def _take_turn(self, turn: Turn) -> None:
+        if isinstance(turn, Refusal):
+            self._host.count(f"status_{turn.status}")
+            self._send(self._bare(turn.status))
+            self._end(linger=True)
+            return
+        self._waiting_bytes -= len(turn.request.body)
+        response = await self._response(turn.request)
+        self._send(self._encoded(turn, response))
+        if self._drained is not None:
+            await self._drained
+        if not turn.keep_alive or (self._host.stopping and not self._turns):
+            self._end(linger=False)
+
+    async def _response(self, request: Request) -> Response:
+        try:
+            return await self._host.answer(request)
+        except Exception as error:
+            # The query may carry a signature, and the error's text anything: neither is logged.
+            self._host.log.error("failed to answer %s %s: %s", request.method, request.path, where(error))
+            self._host.log.debug("failed to answer", exc_info=True)
+            return self._host.refusal(500)
+
+    def _bare(self, status: int) -> bytes:
+        return encode(self._host.refusal(status), date=self._host.date, connection="close")
+
+    def _encoded(self, turn: Arrival, response: Response) -> bytes:
+        last = not turn.keep_alive or (self._host.stopping and not self._turns)
+        connection = "close" if last else "keep-alive" if turn.old_version else ""
+        head_only = turn.request.method == "HEAD"
+        try:
+            return encode(response, date=self._host.date, connection=connection, head_only=head_only)
+        except ValueError as error:  # also what cannot be written in Latin-1
+            self._host.log.error("unfit answer to %s %s: %s", turn.request.method, turn.request.path, where(error))
+            bare = self._host.refusal(500)
+            return encode(bare, date=self._host.date, connection=connection, head_only=head_only)
+
+    def _catch_up(self) -> None:
+        """Every request read so far is answered: read on."""
+        unfed, self._unfed = self._unfed, b""
+        if unfed and not self._ending:
+            self._feed(unfed)
+        if self._reader.continue_owed and not self._turns:
+            self._send_continue()
+        self._balance()
+
+    def _send_continue(self) -> None:
+        self._reader.continue_owed = False
+        self._send(CONTINUE)
+
+    def _rest(self) -> None:
+        """Nothing to answer: wait for the next request, unless there will be none."""
+        if self._peer_done or (self._host.stopping and self._reader.stage is Stage.WAITING):
+            self._end(linger=False)
+        elif not self._ending:
+            self._set_deadline()
+
+    def _send(self, data: bytes) -> None:
+        if self._transport is not None and not self._ending:
+            self._transport.write(data)
+
+    def _end(self, *, linger: bool) -> None:
+        """Send what is written and close. Lingering throws input away first: closing on it would lose the answer."""
+        if self._ending or self._transport is None:
+            return
+        self._ending = True
+        self._turns.clear()
+        limits, now = self._host.limits, self._host.clock()
+        if linger and self._transport.can_write_eof() and not self._peer_done:
+            self._transport.write_eof()
+            self._read_deadline = now + limits.linger_seconds
+            self._balance()
+        else:
+            self._read_deadline = now + limits.write_seconds
+            self._transport.close()
+
+    def _release(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._drained = None

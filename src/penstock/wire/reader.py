@@ -1,0 +1,234 @@
+"""Bytes in, requests out: one connection's side of HTTP/1.1 without any I/O.
+
+    WAITING -> HEAD -> BODY -> WAITING ...         any stage -> CLOSED (refused, or the peer's last request)
+
+The rule kept here: a limit is checked before what it limits is stored, and bytes can only lead to turns (a request
+to answer, or a refusal that ends the connection), never to an exception. No request body is ever decompressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import NamedTuple, NoReturn, TypeAlias
+
+import httptools
+
+from penstock.wire.limits import Limits
+from penstock.wire.message import Request
+
+
+class Stage(Enum):
+    WAITING = auto()  # between requests
+    HEAD = auto()
+    BODY = auto()
+    CLOSED = auto()  # nothing more is read
+
+
+class Arrival(NamedTuple):
+    """A complete request, to be answered in its turn."""
+
+    request: Request
+    keep_alive: bool
+    old_version: bool  # HTTP/1.0: a kept connection must be announced
+
+
+class Refusal(NamedTuple):
+    """The connection ends with this status, in its turn."""
+
+    status: int
+
+
+Turn: TypeAlias = Arrival | Refusal
+
+
+class _RefusedError(Exception):
+    """Leaves the parser from within one of its callbacks."""
+
+
+class RequestReader:
+    """Feed it bytes; it appends to `turns`. `steps` grows with every change of stage, so that deadlines can follow."""
+
+    # The request being read; `_clear` starts the next one.
+    _headers: list[tuple[str, str]]
+    _index: dict[str, str]
+    _chunks: list[bytes]
+
+    def __init__(self, limits: Limits, peer: str) -> None:
+        self.turns: list[Turn] = []
+        self.stage = Stage.WAITING
+        self.steps = 0
+        self.continue_owed = False  # the peer waits for "100 Continue" before it sends its body
+        self._limits = limits
+        self._peer = peer
+        self._parser = httptools.HttpRequestParser(self)
+        self._quiet_bytes = 0  # fed since the parser last finished something
+        self._refusal = 400
+        self._body_follows = False  # this is the body of a request whose head another parser has read
+        self._clear()
+
+    def feed(self, data: bytes | memoryview) -> None:
+        rest: bytes | memoryview = data
+        while rest and self.stage is not Stage.CLOSED:
+            rest = self._feed_parser(rest)
+
+    def refuse(self, status: int) -> None:
+        """End the connection with this status, after the turns that came before."""
+        if self.stage is not Stage.CLOSED:
+            self.turns.append(Refusal(status))
+            self._enter(Stage.CLOSED)
+
+    def _feed_parser(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Feed once; what is left over belongs to the next message."""
+        self._quiet_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            return self._decline_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            self.refuse(self._refusal)
+        if self._quiet_bytes > self._limits.head_bytes_max:
+            self.refuse(431)
+        return b""
+
+    def _decline_upgrade(self, rest: bytes | memoryview) -> bytes | memoryview:
+        """Go on in HTTP/1.1 as if no upgrade had been offered (Java's client offers one with its first request).
+
+        The parser skips the body of such a request, so a fresh one gets a head that announces the same body.
+        """
+        self._parser = httptools.HttpRequestParser(self)
+        self._quiet_bytes = 0
+        if self.stage is Stage.BODY:
+            self._body_follows = True
+            framing = f"Content-Length: {self._length}" if self._length else "Transfer-Encoding: chunked"
+            self._parser.feed_data(f"POST / HTTP/1.1\r\n{framing}\r\n\r\n".encode())
+        return rest
+
+    # The parser calls these.
+
+    def on_message_begin(self) -> None:
+        if not self._body_follows:
+            self._enter(Stage.HEAD)
+
+    def on_url(self, url: bytes) -> None:
+        if not self._body_follows:
+            self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.stage is not Stage.HEAD:
+            return  # a trailer, or the head of a declined upgrade; neither changes the request
+        if len(self._headers) >= self._limits.headers_max:
+            self._fail(431)
+        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        self._quiet_bytes = 0
+        if self._body_follows:
+            self._body_follows = False
+            return
+        self._index = dict(self._headers)
+        self._old_version = self._check_version()
+        self._check_head()
+        self._enter(Stage.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        self._quiet_bytes = 0
+        self.continue_owed = False
+        self._body_bytes += len(body)
+        if self._body_bytes > self._limits.body_bytes_max:
+            self._fail(413)
+        self._chunks.append(body)
+
+    def on_message_complete(self) -> None:
+        self._quiet_bytes = 0
+        if self._has_body and not self._chunks and self._parser.should_upgrade():
+            return  # see _decline_upgrade: the body is still to come
+        self.continue_owed = False
+        keep_alive = self._keep_alive and self._parser.should_keep_alive()
+        self.turns.append(Arrival(self._request(), keep_alive, self._old_version))
+        self._clear()
+        self._enter(Stage.WAITING if keep_alive else Stage.CLOSED)
+
+    # What is checked before a byte of the body is kept.
+
+    def _check_version(self) -> bool:
+        version = self._parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._fail(505)
+        return version == "1.0"
+
+    def _check_head(self) -> None:
+        index = self._index
+        if "host" not in index and not self._old_version:
+            self._fail(400)
+        if len(index) != len(self._headers):
+            self._check_repeats()
+        self._method = self._parser.get_method()
+        if self._method == b"CONNECT":
+            self._fail(501)
+        if index.get("content-encoding", "identity").lower() != "identity":
+            self._fail(415)
+        # Asked again here, because the parser of a declined upgrade has not seen these headers.
+        connection = index.get("connection", "").lower()
+        self._keep_alive = "keep-alive" in connection if self._old_version else connection != "close"
+        self._check_framing(index)
+
+    def _check_repeats(self) -> None:
+        """Two hosts or two lengths would mean different things to different readers."""
+        names = [name for name, _ in self._headers]
+        if any(names.count(name) > 1 for name in ("host", "content-length", "transfer-encoding")):
+            self._fail(400)
+
+    def _check_framing(self, index: dict[str, str]) -> None:
+        coding = index.get("transfer-encoding")
+        if coding is not None and (self._old_version or coding.lower() != "chunked"):
+            self._fail(501)
+        self._length = int(index.get("content-length") or 0)  # the parser has checked its digits
+        if self._length > self._limits.body_bytes_max:
+            self._fail(413)
+        self._has_body = coding is not None or self._length > 0
+        if "expect" in index:
+            self._check_expectation(index["expect"])
+
+    def _check_expectation(self, expectation: str) -> None:
+        if expectation.lower() != "100-continue":
+            self._fail(417)
+        self.continue_owed = self._has_body and not self._old_version
+
+    def _fail(self, status: int) -> NoReturn:
+        self._refusal = status
+        raise _RefusedError
+
+    def _request(self) -> Request:
+        path, _, query = _origin_form(self._target).decode("latin-1").partition("?")
+        method = self._method.decode("latin-1")
+        return Request(method, path, query, self._headers, _join(self._chunks), self._peer, self._index)
+
+    def _clear(self) -> None:
+        self._method = b""
+        self._target = b""
+        self._headers = []
+        self._index = {}
+        self._chunks = []
+        self._body_bytes = 0
+        self._length = 0
+        self._has_body = False
+        self._keep_alive = True
+        self._old_version = False
+
+    def _enter(self, stage: Stage) -> None:
+        self.stage = stage
+        self.steps += 1
+
+
+def _join(chunks: Sequence[bytes]) -> bytes:
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _origin_form(target: bytes) -> bytes:
+    """The path and query of a target; a proxy's form names scheme and host before them."""
+    if target[:1] == b"/" or b"://" not in target:
+        return target
+    rest = target.split(b"://", 1)[1]
+    slash = rest.find(b"/")
+    return rest[slash:] if slash >= 0 else b"/"

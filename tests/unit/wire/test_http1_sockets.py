@@ -1,0 +1,165 @@
+"""The HTTP/1.1 server over real sockets: starting, stopping, and what a kernel adds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from penstock.wire.http1 import HttpServer, Limits, Request, Response
+
+GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
+SECONDS = 10  # more than anything here takes; only a failing test waits so long
+
+Story = Callable[[], Coroutine[Any, Any, None]]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Story], None]:
+    """Both event loops a server may run on: they differ in how connections end."""
+    factory = pytest.importorskip("uvloop").new_event_loop if request.param == "uvloop" else None
+
+    def play(story: Story) -> None:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(story())
+
+    return play
+
+
+async def hello(request: Request) -> Response:
+    return Response(200, [("Content-Type", "text/plain")], b"hello")
+
+
+class Scene:
+    def __init__(self, server: HttpServer, host: str, port: int) -> None:
+        self.server, self.host, self.port = server, host, port
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def connect(self) -> Streams:
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        self._writers.append(writer)
+        return reader, writer
+
+    async def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+        await self.server.stop(grace_seconds=0)
+
+
+@asynccontextmanager
+async def scene(
+    answer: Callable[[Request], Awaitable[Response]] = hello, limits: Limits | None = None
+) -> AsyncIterator[Scene]:
+    server = HttpServer(answer, log=logging.getLogger("test.http1"), limits=limits)
+    opened = Scene(server, *await server.start("127.0.0.1", 0))
+    try:
+        async with asyncio.timeout(SECONDS):
+            yield opened
+    finally:
+        await opened.close()
+
+
+async def response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])
+    return int(head[9:12]), await reader.readexactly(length)
+
+
+def test_requests_follow_one_another_on_one_connection(run: Callable[[Story], None]) -> None:
+    async def story() -> None:
+        async with scene() as server:
+            reader, writer = await server.connect()
+            for _ in range(3):
+                writer.write(GET)
+                assert await response(reader) == (200, b"hello")
+
+    run(story)
+
+
+def test_a_body_over_the_cap_is_refused_and_the_refusal_is_readable_while_the_peer_still_sends(
+    run: Callable[[Story], None],
+) -> None:
+    async def story() -> None:
+        async with scene(limits=Limits(body_bytes_max=1000)) as server:
+            reader, writer = await server.connect()
+            writer.write(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n")
+            writer.write(b"x" * 4_000_000)
+            assert (await response(reader))[0] == 413
+            assert await reader.read() == b""
+
+    run(story)
+
+
+def test_stopping_finishes_the_request_in_progress_and_closes_idle_connections(run: Callable[[Story], None]) -> None:
+    async def story() -> None:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def answer(request: Request) -> Response:
+            begun.set()
+            await gate.wait()
+            return Response(200, [], b"done")
+
+        async with scene(answer) as server:
+            idle, _ = await server.connect()
+            reader, writer = await server.connect()
+            writer.write(GET)
+            await begun.wait()
+            stop = asyncio.create_task(server.server.stop(grace_seconds=SECONDS))
+            assert await idle.read() == b""
+            gate.set()
+            assert await response(reader) == (200, b"done")
+            assert await reader.read() == b""
+            await stop
+
+    run(story)
+
+
+def test_stopping_does_not_wait_longer_than_the_grace(run: Callable[[Story], None]) -> None:
+    async def story() -> None:
+        begun = asyncio.Event()
+
+        async def answer(request: Request) -> Response:
+            begun.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async with scene(answer) as server:
+            reader, writer = await server.connect()
+            writer.write(GET)
+            await begun.wait()
+            await server.server.stop(grace_seconds=0)
+            with suppress(ConnectionResetError):  # as good: the peer sees the end either way
+                assert await reader.read() == b""
+            assert server.server.connections == 0
+
+    run(story)
+
+
+def test_after_the_stop_nobody_is_accepted(run: Callable[[Story], None]) -> None:
+    async def story() -> None:
+        async with scene() as server:
+            await server.server.stop(grace_seconds=0)
+            with pytest.raises(ConnectionRefusedError):
+                await server.connect()
+
+    run(story)
+
+
+def test_a_large_answer_reaches_a_peer_that_reads_late(run: Callable[[Story], None]) -> None:
+    async def story() -> None:
+        async def answer(request: Request) -> Response:
+            return Response(200, [], b"x" * 20_000_000)
+
+        async with scene(answer) as server:
+            reader, writer = await server.connect()
+            writer.write(GET + GET)
+            for _ in range(2):
+                status, body = await response(reader)
+                assert (status, len(body)) == (200, 20_000_000)
+
+    run(story)
