@@ -30,18 +30,18 @@ class TopicDeleted(NamedTuple):
 
 
 class Published(NamedTuple):
-    """`count` messages took the offsets from `first`. Their bodies travel beside the fact, as a Batch."""
+    """`total` messages took the offsets from `first`. Their bodies travel beside the fact, as a Batch."""
 
     topic: int
     first: int
-    count: int
+    total: int
     size: int
     at: int
     stored: bool  # False: nobody needed them, so they were forgotten at once
     producer: str = ""  # with epoch and sequence: the publish-once key
     epoch: int = 0
     sequence: int = 0
-    discards: list[tuple[int, int, int]] = []  # (subscription, from offset, bytes): full queues that did not take the rest
+    discards: list[tuple[int, int, int]] = []  # (subscription, from offset, bytes) that a full queue did not take
 
 
 class Forgotten(NamedTuple):
@@ -104,14 +104,14 @@ class Delivered(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """The cursor moved to `until`; `count` of the messages passed are settled without a delivery."""
+    """The cursor moved to `until`; `total` of the messages passed are settled without a delivery."""
 
     subscription: int
     at: int
     until: int
-    count: int
+    total: int
     size: int
-    filtered: int  # how many of `count` the filter kept out; the others had outlived their time
+    filtered: int  # how many of `total` the filter kept out; the others had outlived their time
 
 
 class Held(NamedTuple):

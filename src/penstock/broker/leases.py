@@ -16,12 +16,13 @@ from penstock.broker.model import FOREVER
 class Appointment:
     """Offsets of one subscription that fall due at the same instant."""
 
-    __slots__ = ("due", "live", "offsets")
+    __slots__ = ("due", "live", "offsets", "queued")
 
     def __init__(self, due: int, offsets: Sequence[int]) -> None:
         self.due = due
         self.offsets = offsets
         self.live = len(offsets)  # how many entries still point here
+        self.queued = True  # whether it is in the agenda's heap
 
 
 class Entry:
@@ -74,6 +75,7 @@ class Agenda:
         return appointment
 
     def put_back(self, appointment: Appointment) -> None:
+        appointment.queued = True
         self._number += 1
         heappush(self._heap, (appointment.due, self._number, appointment))
 
@@ -83,12 +85,13 @@ class Agenda:
             appointment.live -= 1
             if not appointment.live:
                 appointment.offsets = ()
-                self.dead += 1
+                self.dead += appointment.queued
 
     def take_due(self, now: int) -> Appointment | None:
         """The earliest appointment that has come, removed from the agenda."""
         while self._heap and self._heap[0][0] <= now:
             appointment = heappop(self._heap)[2]
+            appointment.queued = False
             if appointment.live:
                 return appointment
             self.dead -= 1

@@ -15,7 +15,8 @@ from penstock.broker.model import Message
 CHUNK_MESSAGES = 512
 CHUNK_BYTES = 512 * 1024
 OVERHEAD_BYTES = 400  # what a message costs in memory beside its data, measured
-READ_AHEAD = 1024  # messages asked for at once
+READ_AHEAD_MESSAGES = 1024  # asked for at once, or fewer where messages are large
+READ_AHEAD_BYTES = 1024 * 1024
 
 
 class Need(NamedTuple):
@@ -85,9 +86,10 @@ class LogCache:
         span = self.span(topic, offset)
         return span[0][span[1]] if span else None
 
-    def need(self, topic: int, offset: int, tail: int) -> Need:
+    def need(self, topic: int, offset: int, tail: int, mean_bytes: int) -> Need:
         """The range to read for a missing offset: ahead of it, up to what is here already."""
-        until = min(offset + READ_AHEAD, tail)
+        ahead = max(1, min(READ_AHEAD_MESSAGES, READ_AHEAD_BYTES // (mean_bytes + 1)))
+        until = min(offset + ahead, tail)
         firsts = self._firsts.get(topic, [])
         place = bisect_right(firsts, offset)
         if place < len(firsts):

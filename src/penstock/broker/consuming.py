@@ -1,0 +1,270 @@
+"""Consuming: messages are leased to whoever asks, and come back, or not.
+
+The rule kept here: time acts first. A command at `now` begins by settling what fell due before `now`, so that
+nothing depends on when someone happened to look. Old receipts are answers, not errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from penstock.broker.facts import Acked, Adopted, Delayed, Delivered, Extended, Held, Passed, Rewritten
+from penstock.broker.leases import Entry
+from penstock.broker.log import Need
+from penstock.broker.model import FOREVER, SECOND, Message
+from penstock.broker.names import message_id, parse_receipt, receipt
+from penstock.broker.returning import Returning
+from penstock.broker.selection import Plan, Room, Selection
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
+from penstock.errors import InvalidArgumentError
+
+
+class Delivery(NamedTuple):
+    """A message in the hands of a consumer."""
+
+    message: Message
+    subscription: int
+    topic: int
+    stamp: int
+    attempt: int  # 1 for the first delivery
+
+    @property
+    def receipt(self) -> str:
+        return receipt(self.subscription, self.message.offset, self.stamp)
+
+    @property
+    def id(self) -> str:
+        return message_id(self.topic, self.message.offset)
+
+
+class Pulled(NamedTuple):
+    deliveries: list[Delivery]
+    need: Need | None = None  # read this range and ask again
+    more: bool = False  # there may be more right now
+
+
+class Peeked(NamedTuple):
+    messages: list[tuple[Message, int]]  # with the number of deliveries so far
+    need: Need | None = None
+
+
+class Settled(NamedTuple):
+    """What became of receipts: all were good except these."""
+
+    stale: list[str]
+    malformed: list[str]
+    pending: list[str] = []  # not decided yet: read `need` and ask again with these
+    need: Need | None = None
+
+
+class Renewed(NamedTuple):
+    receipt: str  # empty: the old receipt was no longer good
+    due: int
+    need: Need | None = None
+
+
+class Consuming(Returning):
+    def pull(
+        self, now: int, name: str, max_messages: int, *, lease_seconds: float | None = None, max_bytes: int = 0
+    ) -> Pulled:
+        """Lease up to `max_messages`; `max_bytes` bounds the answer, but never below one message."""
+        subscription = self.state.subscription(name)
+        topic = self.state.read_topic(subscription)
+        if topic is None:
+            return Pulled([])
+        need = self.settle_due(topic, subscription, now)
+        if need is not None:
+            return Pulled([], need, True)
+        selection = Selection(topic, subscription, self.cache, now)
+        plan = selection.run(self._room_for(subscription, max_messages, max_bytes))
+        if plan.need is not None:
+            selection.put_back()
+            return Pulled([], plan.need, True)
+        self._pass_over(topic, subscription, now, plan)
+        seconds = subscription.options.lease_seconds if lease_seconds is None else lease_seconds
+        return Pulled(self._lease(subscription, now, seconds, plan), None, plan.cut or bool(plan.expired))
+
+    def _room_for(self, subscription: Subscription, max_messages: int, max_bytes: int) -> Room:
+        options, flow_bytes = subscription.options, 0
+        if options.flow_max_messages:
+            max_messages = min(max_messages, options.flow_max_messages - subscription.in_flight)
+        if options.flow_max_bytes:
+            flow_bytes = options.flow_max_bytes - subscription.in_flight_bytes
+            max_messages = max_messages if flow_bytes > 0 else 0
+        return Room(max_messages, max_bytes, flow_bytes, self.limits.scan_max_messages)
+
+    def _pass_over(self, topic: Topic, subscription: Subscription, now: int, plan: Plan) -> None:
+        """Note what the cursor passed on the way to the messages it found."""
+        number = subscription.number
+        if plan.passed or (plan.until > subscription.cursor and not plan.messages):
+            self.emit(Passed(number, now, plan.until, plan.passed, plan.passed_bytes, plan.filtered))
+            subscription.counts.filtered += plan.filtered
+            subscription.counts.drop("expired", plan.passed - plan.filtered)
+        if plan.held:
+            held = plan.held
+            self.emit(Held(number, [m.offset for m in held], [m.size for m in held], [m.ordering_key for m in held]))
+        unseen = [message for message in plan.expired if message.offset not in subscription.outstanding]
+        for messages in (plan.delayed, [message for message in unseen if message not in plan.delayed]):
+            if messages:
+                self.emit(_delayed(subscription, now, messages))
+        if plan.expired:
+            self.expire(topic, subscription, now, plan.expired)
+
+    def _lease(self, subscription: Subscription, now: int, seconds: float, plan: Plan) -> list[Delivery]:
+        messages = plan.messages
+        if not messages:
+            return []
+        stamp, number, topic = subscription.stamp, subscription.number, subscription.topic
+        deadline = FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
+        offsets = [message.offset for message in messages]
+        sizes = [message.size for message in messages]
+        keys = [message.ordering_key for message in messages] if subscription.options.ordering else []
+        expiries = [message.expires_at for message in messages]
+        expiries = expiries if any(expiries) else []
+        self.emit(Delivered(number, now, deadline, plan.until, offsets, sizes, keys if any(keys) else [], expiries))
+        subscription.counts.delivered += len(messages)
+        outstanding, new = subscription.outstanding, tuple.__new__
+        again = [
+            new(Delivery, (message, number, topic, place, outstanding[message.offset].attempts))
+            for place, message in enumerate(messages[: plan.fresh], stamp + 1)
+        ]
+        stamp += plan.fresh + 1
+        fresh = messages[plan.fresh :] if plan.fresh else messages
+        return again + [new(Delivery, (message, number, topic, at, 1)) for at, message in enumerate(fresh, stamp)]
+
+    def peek(self, now: int, name: str, max_messages: int) -> Peeked:
+        """Messages that a pull would give, without leasing them."""
+        subscription = self.state.subscription(name)
+        topic = self.state.read_topic(subscription)
+        if topic is None:
+            return Peeked([])
+        need = self.settle_due(topic, subscription, now)
+        if need is not None:
+            return Peeked([], need)
+        selection = Selection(topic, subscription, self.cache, now)
+        plan = selection.run(Room(max_messages, 0, 0, self.limits.scan_max_messages))
+        selection.put_back()
+        if plan.cut and len(plan.messages) < max_messages and plan.need is None and plan.until < topic.tail:
+            missing = self.look_up(topic, plan.until)
+            plan.need = missing if isinstance(missing, Need) else None
+        entries = subscription.outstanding
+        return Peeked([(m, entries[m.offset].attempts if m.offset in entries else 0) for m in plan.messages], plan.need)
+
+    # ------------------------------------------------------------------ receipts
+
+    def ack(self, now: int, receipts: Iterable[str]) -> Settled:
+        good, settled = self._sort(now, receipts)
+        if settled.need is not None:
+            return settled
+        for number, offsets in good.items():
+            self.emit(Acked(number, now, list(offsets)))
+            self.state.subscriptions[number].counts.acked += len(offsets)
+        return settled
+
+    def nack(self, now: int, receipts: Iterable[str], delay_seconds: float | None = None) -> Settled:
+        """Hand messages back, to be delivered again after the retry backoff or the given delay."""
+        good, settled = self._sort(now, receipts)
+        if settled.need is not None:
+            return settled
+        pending, need = settled.pending, settled.need
+        for number, offsets in good.items():
+            subscription = self.state.subscriptions[number]
+            leased = [offset for offset in offsets if subscription.outstanding[offset].leased]
+            topic = self.state.topics[subscription.topic]
+            missing, unread = self.give_back(topic, subscription, now, leased, True, delay_seconds)
+            pending = pending + [receipt(number, o, subscription.outstanding[o].stamp) for o in missing]
+            need = need or unread
+        return settled._replace(pending=pending, need=need)
+
+    def extend(self, now: int, receipts: Iterable[str], seconds: float) -> Settled:
+        """Let leases end `seconds` from now; 0 hands the messages back."""
+        if seconds < 0:
+            raise InvalidArgumentError("A lease cannot be extended by a negative time")
+        if seconds == 0:
+            return self.nack(now, receipts)
+        good, settled = self._sort(now, receipts)
+        if settled.need is not None:
+            return settled
+        deadline = FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
+        for number, offsets in good.items():
+            self.emit(Extended(number, now, list(offsets), deadline))
+        return settled
+
+    def renew(self, now: int, text: str, seconds: float, data: bytes | None = None) -> Renewed:
+        """Exchange a receipt for a new one with a new deadline, and the body for another if one is given."""
+        good, settled = self._sort(now, [text])
+        if settled.need is not None or not good:
+            return Renewed("", 0, settled.need)
+        number, offsets = next(iter(good.items()))
+        offset, deadline = next(iter(offsets)), now + int(seconds * SECOND)
+        if data is not None:
+            self.emit(Rewritten(number, offset, data))
+        self.emit(Extended(number, now, [offset], deadline, restamp=True))
+        return Renewed(receipt(number, offset, self.state.subscriptions[number].stamp), deadline)
+
+    def _sort(self, now: int, receipts: Iterable[str]) -> tuple[dict[int, dict[int, None]], Settled]:
+        """Good receipts by subscription and offset, and the others."""
+        good: dict[int, dict[int, None]] = {}
+        settled = Settled([], [])
+        asked = list(receipts)
+        for text in asked:
+            parsed = parse_receipt(text)
+            if parsed is None:
+                settled.malformed.append(text)
+                continue
+            number, offset, stamp = parsed
+            subscription = self.state.subscriptions.get(number)
+            entry = subscription.outstanding.get(offset) if subscription is not None else None
+            if entry is None and stamp == 0 and subscription is not None:
+                need = self._adopt(subscription, now, offset)
+                if need is not None:
+                    return {}, Settled([], [], asked, need)
+                entry = subscription.outstanding.get(offset)
+            offsets = good.setdefault(number, {}) if entry is not None else {}
+            if entry is None or offset in offsets or not _is_good(subscription, entry, stamp, now):
+                settled.stale.append(text)
+            else:
+                offsets[offset] = None
+        return {number: offsets for number, offsets in good.items() if offsets}, settled
+
+    def _adopt(self, subscription: Subscription, now: int, offset: int) -> Need | None:
+        """Give an entry to a message that only its publisher has named so far, if nothing speaks against it."""
+        topic = self.state.read_topic(subscription)
+        options = subscription.options
+        if topic is None or options.strict_receipts or options.ordering:
+            return None
+        if not subscription.cursor <= offset < topic.tail or offset < topic.head:
+            return None
+        if any(first <= offset < until for first, until in subscription.skips):
+            return None
+        message = self.look_up(topic, offset)
+        if isinstance(message, Need):
+            return message
+        if subscription.accepts is None or subscription.accepts(message.attributes):
+            due = message.visible_at or now
+            self.emit(Adopted(subscription.number, now, offset, message.size, due, message.expires_at))
+        return None
+
+
+def _is_good(subscription: Subscription | None, entry: Entry, stamp: int, now: int) -> bool:
+    """Whether a receipt still speaks for an outstanding message."""
+    if subscription is None or entry.stamp != stamp or 0 < entry.expires_at <= now:
+        return False
+    if subscription.options.strict_receipts:
+        return entry.leased and entry.due > now and stamp > 0
+    return entry.leased or not subscription.options.ordering
+
+
+def _delayed(subscription: Subscription, now: int, messages: Sequence[Message]) -> Delayed:
+    ordering = subscription.options.ordering
+    return Delayed(
+        subscription.number,
+        now,
+        [message.offset for message in messages],
+        [message.size for message in messages],
+        [message.ordering_key if ordering else "" for message in messages],
+        [message.visible_at or now for message in messages],
+        [message.expires_at for message in messages],
+    )

@@ -1,0 +1,168 @@
+"""Housekeeping: what is no longer needed goes, and time acts where nobody asks.
+
+The rule kept here: nothing an unacked message, a snapshot or a retention still needs is forgotten, and each
+call does a bounded piece of work. Offsets for instants and positions are looked up by the caller (only the
+journal knows them) and handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.broker.facts import (
+    Forgotten,
+    Passed,
+    ProducersForgotten,
+    Removed,
+    SnapshotDropped,
+    Sought,
+    SubscriptionDeleted,
+)
+from penstock.broker.log import Need
+from penstock.broker.model import FOREVER, SECOND, Message
+from penstock.broker.replay import Replay
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
+
+
+class Housekeeping(Replay):
+    def expire_resources(self, now: int) -> None:
+        """Subscriptions nobody used, snapshots past their time, producers long silent."""
+        for subscription in list(self.state.subscriptions.values()):
+            ttl = subscription.options.expiration_seconds
+            if ttl and now - subscription.used_at >= ttl * SECOND:
+                self.emit(SubscriptionDeleted(subscription.number))
+        for name in [name for name, snapshot in self.state.snapshots.items() if snapshot.expires_at <= now]:
+            self.emit(SnapshotDropped(name))
+        idle = now - int(self.limits.producer_idle_seconds * SECOND)
+        for topic in self.state.topics.values():
+            silent = [name for name, producer in topic.producers.items() if producer.seen_at < idle]
+            if silent:
+                self.emit(ProducersForgotten(topic.number, silent))
+
+    def settle(self, now: int, name: str) -> Need | None:
+        """Let time act on one subscription, as a pull would."""
+        subscription = self.state.subscription(name)
+        topic = self.state.read_topic(subscription)
+        return self.settle_due(topic, subscription, now) if topic is not None else None
+
+    def next_due(self, name: str) -> int:
+        """When the agenda of a subscription next has something to say; FOREVER if never."""
+        subscription = self.state.subscription_names.get(name)
+        return subscription.agenda.next_due() if subscription is not None else FOREVER
+
+    # ------------------------------------------------------------------ retention
+
+    def is_trim_due(self, now: int, topic: Topic) -> bool:
+        return topic.head < topic.tail and now >= topic.trim_at
+
+    def retention_times(self, now: int, topic: Topic) -> list[int]:
+        """The instants whose offsets `trim` will want to know for a topic."""
+        own = topic.options.retention_seconds
+        topic.trim_at = now + int(min(max(own / 100, 1), 600) * SECOND)
+        seconds = [own, *(reader.options.retention_seconds for reader in topic.readers.values())]
+        times = {now - int(each * SECOND) for each in seconds if each}
+        return sorted(at for at in times if at > topic.head_at)
+
+    def trim(self, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int = 0) -> Need | None:
+        """Forget what nobody needs.
+
+        `offsets` answers retention_times; `fullest` is the first offset within the topic's size cap.
+        """
+        for subscription in topic.readers.values():
+            floor = self._floor(now, subscription.options.retention_seconds, offsets)
+            need = self._lapse(topic, subscription, now, floor)
+            if need is not None:
+                return need
+        until = min(
+            [topic.tail]
+            + [self._needed_from(now, reader, offsets) for reader in topic.readers.values()]
+            + [snapshot.cursor for snapshot in self.state.snapshots.values() if snapshot.topic == topic.number]
+            + self._retained_from(now, topic, offsets, fullest)
+        )
+        return self._forget(topic, until)
+
+    def _floor(self, now: int, seconds: float, offsets: Mapping[int, int]) -> int:
+        return offsets.get(now - int(seconds * SECOND), 0) if seconds else 0
+
+    def _needed_from(self, now: int, subscription: Subscription, offsets: Mapping[int, int]) -> int:
+        lowest = subscription.lowest_unacked()
+        if subscription.options.retain_acked:
+            return min(lowest, self._floor(now, subscription.options.retention_seconds, offsets))
+        return lowest
+
+    def _retained_from(self, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int) -> list[int]:
+        if not topic.options.retention_seconds:
+            return []
+        return [max(self._floor(now, topic.options.retention_seconds, offsets), fullest)]
+
+    def _forget(self, topic: Topic, until: int) -> Need | None:
+        if until <= topic.head:
+            return None
+        position = self._position(topic, until)
+        if isinstance(position, Need):
+            return position
+        first = self.cache.get(topic.number, until)
+        topic.head_at = first.publish_time if first is not None else topic.head_at
+        self.emit(Forgotten(topic.number, until, position))
+        self.cache.forget(topic.number, until)
+        return None
+
+    def _lapse(self, topic: Topic, subscription: Subscription, now: int, floor: int) -> Need | None:
+        """Unacked messages older than the subscription keeps them are dropped."""
+        if floor <= subscription.lowest_unacked():
+            return None
+        if subscription.lanes and any(lane.held and lane.held[0] < floor for lane in subscription.lanes.values()):
+            return self._lapse_ordered(topic, subscription, now, floor)
+        old = sorted(offset for offset in subscription.outstanding if offset < floor)
+        if old:
+            self.emit(Removed(subscription.number, now, old, "retention"))
+            subscription.counts.drop("retention", len(old))
+        return self._lapse_unseen(topic, subscription, now, floor)
+
+    def _lapse_unseen(self, topic: Topic, subscription: Subscription, now: int, floor: int) -> Need | None:
+        if floor <= subscription.cursor:
+            return None
+        size = self._bytes_between(topic, subscription.cursor, floor)
+        count = floor - subscription.cursor
+        for first, until in subscription.skips:
+            first, until = max(first, subscription.cursor), min(until, floor)
+            if isinstance(size, int) and first < until:
+                skipped = self._bytes_between(topic, first, until)
+                size = size - skipped if isinstance(skipped, int) else skipped
+                count -= until - first
+        if isinstance(size, Need):
+            return size
+        self.emit(Passed(subscription.number, now, floor, count, size, 0))
+        subscription.counts.drop("retention", count)
+        return None
+
+    def _bytes_between(self, topic: Topic, first: int, until: int) -> int | Need:
+        here, there = self._position(topic, first), self._position(topic, until)
+        if isinstance(here, Need):
+            return here
+        return there if isinstance(there, Need) else there - here
+
+    def _lapse_ordered(self, topic: Topic, subscription: Subscription, now: int, floor: int) -> Need | None:
+        """With held messages in the way it is simplest to begin anew at the floor, which is what retention means."""
+        floor = max(floor, topic.head)
+        position = self._position(topic, floor)
+        if isinstance(position, Need):
+            return position
+        dropped = floor - subscription.settled
+        self.emit(Sought(subscription.number, now, floor, floor, position, []))
+        subscription.counts.drop("retention", max(dropped, 0))
+        return None
+
+    def oldest_unacked(self, name: str) -> Message | Need | None:
+        """The oldest unacked message of a subscription, if it has one."""
+        subscription = self.state.subscription(name)
+        topic = self.state.read_topic(subscription)
+        if topic is None:
+            return None
+        lowest = subscription.lowest_unacked()
+        return self.look_up(topic, lowest) if lowest < topic.tail else None
+
+
+class Broker(Housekeeping):
+    """The whole broker: every command, over one ledger."""

@@ -1,0 +1,66 @@
+"""What every command works with: the state, the cached log, the limits, and the facts decided but not yet stored.
+
+The rule kept here: `emit` applies a fact and notes it, in one step. Whoever runs a command takes what was noted,
+all of it at once, to the journal: facts of one command are never parted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.dump import StateDump
+from penstock.broker.facts import Fact
+from penstock.broker.limits import Limits
+from penstock.broker.log import LogCache, Need
+from penstock.broker.model import Batch, Message
+from penstock.broker.retry import SourceAttributes, source_attributes
+from penstock.broker.state import State
+from penstock.broker.topic import Topic
+
+CACHE_BYTES = 16 * 1024 * 1024
+
+
+class Ledger:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        describe_source: SourceAttributes = source_attributes,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.state = State()
+        self.cache = LogCache(cache_bytes)
+        self.describe_source = describe_source
+        self.facts: list[Fact] = []
+        self.batches: list[Batch] = []
+        self.refused: dict[str, int] = {}  # publishes refused since the start, by reason
+
+    def emit(self, fact: Fact) -> None:
+        self.state.apply(fact)
+        self.facts.append(fact)
+
+    def take(self) -> tuple[list[Fact], list[Batch]]:
+        """The facts and messages decided since the last call, for the journal."""
+        facts, batches = self.facts, self.batches
+        self.facts, self.batches = [], []
+        return facts, batches
+
+    def recover(self, dump: StateDump | None, facts: Iterable[Fact]) -> None:
+        self.state = State.load(dump) if dump is not None else State()
+        for fact in facts:
+            self.state.apply(fact)
+
+    def load(self, topic: int, messages: list[Message]) -> None:
+        """Messages that a command asked for with a Need."""
+        if messages:
+            self.cache.load(topic, messages)
+
+    def refuse(self, reason: str) -> None:
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+
+    def look_up(self, topic: Topic, offset: int) -> Message | Need:
+        message = self.cache.get(topic.number, offset)
+        if message is None:
+            return self.cache.need(topic.number, offset, topic.tail, topic.mean_bytes())
+        return message

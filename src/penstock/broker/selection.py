@@ -1,0 +1,270 @@
+"""Which messages a subscription gives out next: the decision behind pull and peek.
+
+The rule kept here: selecting changes no state. It takes candidates out of the ready heaps (an index) and notes
+them, so that the caller can put back what it does not deliver; everything else it finds goes into the plan,
+from which the caller makes facts. Messages come oldest first: what waits to be delivered again, then the log.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from penstock.broker.leases import Entry
+from penstock.broker.log import LogCache, Need
+from penstock.broker.model import Message
+from penstock.broker.ordering import Lane
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
+
+
+class Room:
+    """How much may still be selected."""
+
+    __slots__ = ("bytes", "flow_bytes", "messages", "scan")
+
+    def __init__(self, messages: int, max_bytes: int, flow_bytes: int, scan: int) -> None:
+        self.messages = messages
+        self.bytes = max_bytes  # stop before passing it, unless it is the first message; 0: no limit
+        self.flow_bytes = flow_bytes  # stop once it is reached; 0: no limit
+        self.scan = scan  # how many messages of the log to look at
+
+
+class Plan:
+    """What was found, in the order of delivery, and what the cursor passed on the way."""
+
+    __slots__ = (
+        "blocked",
+        "cut",
+        "delayed",
+        "expired",
+        "filtered",
+        "fresh",
+        "held",
+        "lane_use",
+        "messages",
+        "need",
+        "passed",
+        "passed_bytes",
+        "size",
+        "taken",
+        "taken_lanes",
+        "until",
+    )
+
+    def __init__(self, cursor: int) -> None:
+        self.messages: list[Message] = []
+        self.size = 0
+        self.until = cursor
+        self.passed = 0  # messages settled without a delivery
+        self.passed_bytes = 0
+        self.filtered = 0
+        self.held: list[Message] = []
+        self.delayed: list[Message] = []
+        self.expired: list[Message] = []  # outlived their time: outstanding ones, or from the log if they are moved
+        self.lane_use: dict[str, int] = {}  # waiting messages of a lane that are in the plan
+        self.blocked: set[str] = set()  # keys of which a message had to stay behind; only asked, never walked
+        self.fresh = 0  # messages before this place were delivered before
+        self.cut = False  # stopped early: there may be more right now
+        self.need: Need | None = None
+        self.taken: list[int] = []  # candidates taken out of the ready heaps
+        self.taken_lanes: list[tuple[int, str]] = []
+
+    def fits(self, size: int, room: Room) -> bool:
+        if len(self.messages) >= room.messages:
+            return False
+        if room.flow_bytes and self.size >= room.flow_bytes:
+            return False
+        return not (room.bytes and self.messages and self.size + size > room.bytes)
+
+    def choose(self, message: Message) -> None:
+        self.messages.append(message)
+        self.size += message.size
+
+
+class Selection:
+    """One look at a subscription at one instant."""
+
+    def __init__(self, topic: Topic, subscription: Subscription, cache: LogCache, now: int) -> None:
+        self.topic = topic
+        self.subscription = subscription
+        self.cache = cache
+        self.now = now
+        self.plan = Plan(subscription.cursor)
+
+    def run(self, room: Room) -> Plan:
+        if room.messages > 0 and self._redeliveries(room):
+            self.plan.fresh = len(self.plan.messages)
+            if self._is_plain():
+                self._scan_plain(room)
+            else:
+                self._scan(room)
+        return self.plan
+
+    def put_back(self) -> None:
+        """Nothing was delivered after all: the candidates are ready as before."""
+        for offset in self.plan.taken:
+            heappush(self.subscription.ready, offset)
+        for item in self.plan.taken_lanes:
+            heappush(self.subscription.lane_ready, item)
+
+    # ------------------------------------------------------------------ what was delivered before
+
+    def _redeliveries(self, room: Room) -> bool:
+        """Take what is ready again; False if the log need not be looked at."""
+        subscription = self.subscription
+        while subscription.ready or subscription.lane_ready:
+            lane_first = not subscription.ready or (
+                subscription.lane_ready and subscription.lane_ready[0][0] < subscription.ready[0]
+            )
+            if not (self._next_of_lane(room) if lane_first else self._next_ready(room)):
+                self.plan.fresh = len(self.plan.messages)
+                return False
+        return True
+
+    def _next_ready(self, room: Room) -> bool:
+        offset = self.subscription.ready[0]
+        entry = self.subscription.outstanding.get(offset)
+        known = self.plan.taken and self.plan.taken[-1] == offset
+        if entry is None or entry.leased or entry.due > self.now or known:
+            heappop(self.subscription.ready)  # stale, or twice in the heap
+            return True
+        if not self._take(offset, entry, room):
+            return False
+        self.plan.taken.append(heappop(self.subscription.ready))
+        return True
+
+    def _next_of_lane(self, room: Room) -> bool:
+        offset, key = self.subscription.lane_ready[0]
+        lane = self.subscription.lanes.get(key)
+        used = self.plan.lane_use.get(key, 0)
+        if lane is None or not self._may_leave(lane, used, offset):
+            heappop(self.subscription.lane_ready)
+            return True
+        if not self._take(offset, self.subscription.outstanding.get(offset), room):
+            return False
+        self.plan.taken_lanes.append(heappop(self.subscription.lane_ready))
+        self.plan.lane_use[key] = used + 1
+        following = lane.waiting(used + 1)
+        if following is not None and self._may_leave(lane, used + 1, following):
+            heappush(self.subscription.lane_ready, (following, key))
+        return True
+
+    def _may_leave(self, lane: Lane, used: int, offset: int) -> bool:
+        if lane.leased + used >= self.subscription.options.ordering_window or lane.waiting(used) != offset:
+            return False
+        entry = self.subscription.outstanding.get(offset)
+        return entry is None or entry.due <= self.now
+
+    def _take(self, offset: int, entry: Entry | None, room: Room) -> bool:
+        """Choose one message that waited; False to stop here."""
+        message = self.cache.get(self.topic.number, offset)
+        if message is None:
+            return self._ask_for(offset)
+        if 0 < message.expires_at <= self.now:
+            self.plan.expired.append(message)
+            return True
+        if not self.plan.fits(message.size, room):
+            return False
+        self.plan.choose(message if entry is None or entry.body is None else message._replace(data=entry.body))
+        return True
+
+    def _ask_for(self, offset: int) -> bool:
+        # What was chosen so far is delivered first; the rest is asked for when nothing else is left to give.
+        self.plan.cut = True
+        if not self.plan.messages and not self.plan.expired:
+            self.plan.need = self.cache.need(self.topic.number, offset, self.topic.tail, self.topic.mean_bytes())
+        return False
+
+    # ------------------------------------------------------------------ the log
+
+    def _is_plain(self) -> bool:
+        subscription = self.subscription
+        return subscription.accepts is None and not subscription.options.ordering and not subscription.skips
+
+    def _scan_plain(self, room: Room) -> None:
+        """The common case, a chunk at a time: no filter, no order, nothing to skip."""
+        plan, tail, now = self.plan, self.topic.tail, self.now
+        while plan.until < tail and len(plan.messages) < room.messages:
+            span = self.cache.span(self.topic.number, plan.until)
+            if span is None:
+                self._ask_for(plan.until)
+                return
+            messages, index = span
+            for message in messages[index : index + room.messages - len(plan.messages)]:
+                if message.visible_at > now or message.expires_at:
+                    self._scan(room)
+                    return
+                if not plan.fits(message.size, room):
+                    return
+                plan.messages.append(message)
+                plan.size += message.size
+                plan.until += 1
+
+    def _scan(self, room: Room) -> None:
+        plan, tail = self.plan, self.topic.tail
+        for _ in range(room.scan):
+            self._jump_skips()
+            if plan.until >= tail or len(plan.messages) >= room.messages:
+                return
+            message = self.cache.get(self.topic.number, plan.until)
+            if message is None:
+                plan.cut = True
+                if plan.until == self.subscription.cursor:
+                    self._ask_for(plan.until)
+                return
+            if not self._place(message, room):
+                return
+            plan.until += 1
+        plan.cut = True
+
+    def _jump_skips(self) -> None:
+        for first, until in self.subscription.skips:
+            if first > self.plan.until:
+                return
+            self.plan.until = max(self.plan.until, until)
+
+    def _place(self, message: Message, room: Room) -> bool:
+        """Decide on one message of the log; False to stop before it."""
+        plan, subscription = self.plan, self.subscription
+        if subscription.accepts is not None and not subscription.accepts(message.attributes):
+            plan.filtered += 1
+            self._pass(message)
+        elif 0 < message.expires_at <= self.now:
+            self._expire_unseen(message)
+        elif subscription.options.ordering and message.ordering_key and self._is_blocked(message.ordering_key):
+            plan.held.append(message)
+            plan.blocked.add(message.ordering_key)
+        elif message.visible_at > self.now:
+            plan.delayed.append(message)
+            plan.blocked.add(message.ordering_key)
+        elif not plan.fits(message.size, room):
+            return False
+        else:
+            plan.choose(message)
+            self._count_in_lane(message.ordering_key)
+        return True
+
+    def _pass(self, message: Message) -> None:
+        self.plan.passed += 1
+        self.plan.passed_bytes += message.size
+
+    def _expire_unseen(self, message: Message) -> None:
+        if self.subscription.options.expired_topic:
+            self.plan.delayed.append(message)  # it gets an entry first, and leaves through it
+            self.plan.expired.append(message)
+        else:
+            self._pass(message)
+
+    def _is_blocked(self, key: str) -> bool:
+        """Whether an earlier message of the key has to leave first, or the window is full."""
+        if key in self.plan.blocked:
+            return True
+        used = self.plan.lane_use.get(key, 0)
+        lane = self.subscription.lanes.get(key)
+        waiting = max(0, lane.waiting_count() - used) if lane else 0
+        leased = lane.leased if lane else 0
+        return waiting > 0 or leased + used >= self.subscription.options.ordering_window
+
+    def _count_in_lane(self, key: str) -> None:
+        if key and self.subscription.options.ordering:
+            self.plan.lane_use[key] = self.plan.lane_use.get(key, 0) + 1

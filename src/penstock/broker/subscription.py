@@ -1,0 +1,400 @@
+"""A subscription: a cursor (the next offset never looked at) and what is outstanding below it.
+
+The rule kept here: these methods apply facts and decide nothing; they are the only code that changes a
+subscription. Acked means: below the cursor and not outstanding, or inside a skip. The heaps and lanes are
+derived from that and never stored.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+from penstock.broker.dump import EntryDump, SubscriptionDump
+from penstock.broker.facts import (
+    Acked,
+    Adopted,
+    Delayed,
+    Delivered,
+    Extended,
+    Held,
+    Passed,
+    Removed,
+    Returned,
+    Rewritten,
+    Sought,
+    SubscriptionCreated,
+)
+from penstock.broker.filters import compile_filter
+from penstock.broker.leases import Agenda, Appointment, Entry
+from penstock.broker.model import SubscriptionOptions
+from penstock.broker.ordering import Lane
+
+
+class SubscriptionCounts:
+    """What happened on a subscription since the start of the process; not part of the state."""
+
+    __slots__ = ("acked", "dead_lettered", "delivered", "dropped", "filtered", "returned")
+
+    def __init__(self) -> None:
+        self.delivered = 0
+        self.acked = 0
+        self.returned = 0
+        self.dead_lettered = 0
+        self.filtered = 0
+        self.dropped: dict[str, int] = {}  # by reason: expired, retention, capacity
+
+    def drop(self, reason: str, count: int) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+
+class Subscription:
+    def __init__(self, created: SubscriptionCreated) -> None:
+        self.number = created.subscription
+        self.name = created.name
+        self.topic = created.topic
+        self.topic_name = created.topic_name
+        self.created_at = created.at
+        self.used_at = created.at
+        self.detached = False
+        self.cursor = created.cursor
+        self.settled = created.cursor  # messages of the topic that count as acked here, from offset 0 on
+        self.settled_bytes = created.position
+        self.stamp = 0  # deliveries so far; numbers the receipts
+        self.counts = SubscriptionCounts()
+        self._clear()
+        self._configure(created.options)
+
+    def _clear(self) -> None:
+        self.skips: list[tuple[int, int]] = []  # ranges at or above the cursor that count as acked, ascending
+        self.outstanding: dict[int, Entry] = {}
+        self.in_flight = 0
+        self.in_flight_bytes = 0
+        self.agenda = Agenda()
+        self.ready: list[int] = []  # heap of offsets that may be delivered again; may hold stale ones
+        self.lane_ready: list[tuple[int, str]] = []  # the same for the next message of each lane
+        self.lanes: dict[str, Lane] = {}
+        self.lows: list[int] = []  # heap over the outstanding offsets; may hold stale ones
+
+    def _configure(self, options: SubscriptionOptions) -> None:
+        self.options = options
+        self.accepts: Callable[[Mapping[str, str]], bool] | None = (
+            compile_filter(options.filter) if options.filter else None
+        )
+
+    # ------------------------------------------------------------------ facts
+
+    def change(self, options: SubscriptionOptions) -> None:
+        self._configure(options)
+
+    def detach(self) -> None:
+        self.detached = True
+        self._clear()
+
+    def deliver(self, fact: Delivered) -> None:
+        self.used_at = fact.at
+        self.cursor = max(self.cursor, fact.until)
+        self._drop_passed_skips()
+        if fact.keys or fact.expiries:
+            self._deliver_each(fact)
+        else:
+            self._deliver_all(fact)
+        self.stamp += len(fact.offsets)
+        self.in_flight += len(fact.offsets)
+        self.in_flight_bytes += sum(fact.sizes)
+
+    def _deliver_all(self, fact: Delivered) -> None:
+        """The common case, kept short: no ordering keys, nobody expires."""
+        outstanding, stamp, deadline = self.outstanding, self.stamp, fact.deadline
+        appointment = self.agenda.make(deadline, fact.offsets)
+        for offset, size in zip(fact.offsets, fact.sizes, strict=True):
+            stamp += 1
+            if offset in outstanding:
+                self._lease_again(outstanding[offset], stamp, deadline, appointment)
+            else:
+                outstanding[offset] = Entry(True, stamp, 1, deadline, size, "", 0, None, appointment)
+                heappush(self.lows, offset)
+
+    def _deliver_each(self, fact: Delivered) -> None:
+        keys = fact.keys or [""] * len(fact.offsets)
+        expiries = fact.expiries or [0] * len(fact.offsets)
+        stamp = self.stamp
+        lasting = [offset for offset, at in zip(fact.offsets, expiries, strict=True) if not at or at > fact.deadline]
+        shared = self.agenda.make(fact.deadline, lasting) if lasting else None
+        for offset, size, key, expires_at in zip(fact.offsets, fact.sizes, keys, expiries, strict=True):
+            stamp += 1
+            ends_early = 0 < expires_at <= fact.deadline
+            deadline = expires_at if ends_early else fact.deadline
+            appointment = self.agenda.make(expires_at, (offset,)) if ends_early else shared
+            entry = self.outstanding.get(offset)
+            if entry is None:
+                self._add(offset, Entry(True, stamp, 1, deadline, size, key, expires_at, None, appointment))
+            else:
+                self._lease_again(entry, stamp, deadline, appointment)
+            if key:
+                self.lanes.setdefault(key, Lane()).lease(offset)
+        for key in dict.fromkeys(keys):
+            self._queue_lane(key, fact.at)
+
+    def _lease_again(self, entry: Entry, stamp: int, deadline: int, appointment: Appointment | None) -> None:
+        self.agenda.leave(entry.appointment)
+        entry.leased, entry.stamp, entry.due = True, stamp, deadline
+        entry.attempts += 1
+        entry.appointment = appointment
+
+    def pass_over(self, fact: Passed) -> None:
+        self.cursor = max(self.cursor, fact.until)
+        self.settled += fact.total
+        self.settled_bytes += fact.size
+        self._drop_passed_skips()
+
+    def hold(self, fact: Held) -> None:
+        for offset, size, key in zip(fact.offsets, fact.sizes, fact.keys, strict=True):
+            self.lanes.setdefault(key, Lane()).hold(offset, size)
+
+    def delay(self, fact: Delayed) -> None:
+        for offset, size, key, due, expires_at in zip(
+            fact.offsets, fact.sizes, fact.keys, fact.dues, fact.expiries, strict=True
+        ):
+            self._add(offset, Entry(False, 0, 0, due, size, key, expires_at, None, None))
+            if key:
+                self.lanes.setdefault(key, Lane()).wait(offset)
+                self._queue_lane(key, fact.at)
+            else:
+                self._queue(offset, fact.at)
+
+    def adopt(self, fact: Adopted) -> None:
+        self._add(fact.offset, Entry(False, 0, 0, fact.due, fact.size, "", fact.expires_at, None, None))
+        self._add_skip(fact.offset, fact.offset + 1)
+        self._queue(fact.offset, fact.at)
+
+    def ack(self, fact: Acked) -> None:
+        self.used_at = fact.at
+        self._settle(fact.offsets, fact.at)
+
+    def remove(self, fact: Removed) -> None:
+        self._settle(fact.offsets, fact.at)
+
+    def _settle(self, offsets: Iterable[int], at: int) -> None:
+        outstanding, agenda = self.outstanding, self.agenda
+        count = size = leased = leased_bytes = 0
+        for offset in offsets:
+            entry = outstanding.pop(offset)
+            count += 1
+            size += entry.size
+            if entry.leased:
+                leased += 1
+                leased_bytes += entry.size
+            agenda.leave(entry.appointment)
+            if entry.key:
+                self._leave_lane(offset, entry.key, at)
+        self.settled += count
+        self.settled_bytes += size
+        self.in_flight -= leased
+        self.in_flight_bytes -= leased_bytes
+        if len(self.lows) > 1024 and len(self.lows) > 2 * len(outstanding):
+            self.lows = sorted(outstanding)
+
+    def give_back(self, fact: Returned) -> None:
+        dues = fact.dues or [fact.at] * len(fact.offsets)
+        for offset, due in zip(fact.offsets, dues, strict=True):
+            entry = self.outstanding[offset]
+            self._end_lease(offset, entry)
+            entry.due = due
+            if fact.by_holder:
+                entry.stamp = 0
+            if not entry.key:
+                self._queue(offset, fact.at)
+        for key in dict.fromkeys(self.outstanding[offset].key for offset in fact.offsets):
+            if key:
+                self._queue_lane(key, fact.at)
+
+    def _end_lease(self, offset: int, entry: Entry) -> None:
+        self.agenda.leave(entry.appointment)
+        entry.appointment = None
+        if entry.leased:
+            entry.leased = False
+            self.in_flight -= 1
+            self.in_flight_bytes -= entry.size
+            if entry.key:
+                self.lanes[entry.key].leased -= 1
+
+    def extend(self, fact: Extended) -> None:
+        self.used_at = fact.at
+        appointment = self.agenda.make(fact.deadline, fact.offsets)
+        for offset in fact.offsets:
+            entry = self.outstanding[offset]
+            self.agenda.leave(entry.appointment)
+            if not entry.leased:
+                self._resume_lease(entry)
+            entry.due, entry.appointment = fact.deadline, appointment
+            if fact.restamp:
+                self.stamp += 1
+                entry.stamp = self.stamp
+
+    def _resume_lease(self, entry: Entry) -> None:
+        entry.leased = True
+        self.in_flight += 1
+        self.in_flight_bytes += entry.size
+        if entry.key:
+            self.lanes[entry.key].leased += 1
+
+    def rewrite(self, fact: Rewritten) -> None:
+        self.outstanding[fact.offset].body = fact.data
+
+    def seek(self, fact: Sought) -> None:
+        self.used_at = fact.at
+        self._clear()
+        self.cursor = fact.cursor
+        self.settled, self.settled_bytes = fact.settled, fact.settled_bytes
+        self.skips = [(first, until) for first, until in fact.skips]
+
+    def skip(self, first: int, until: int, size: int) -> None:
+        """Messages just published that this subscription does not take."""
+        self._add_skip(first, until)
+        self.settled += until - first
+        self.settled_bytes += size
+
+    # ------------------------------------------------------------------ indexes
+
+    def _add(self, offset: int, entry: Entry) -> None:
+        self.outstanding[offset] = entry
+        heappush(self.lows, offset)
+
+    def _add_skip(self, first: int, until: int) -> None:
+        if self.skips and self.skips[-1][1] == first:
+            self.skips[-1] = (self.skips[-1][0], until)
+        else:
+            insort(self.skips, (first, until))
+
+    def _drop_passed_skips(self) -> None:
+        while self.skips and self.skips[0][1] <= self.cursor:
+            del self.skips[0]
+
+    def _queue(self, offset: int, at: int) -> None:
+        """Make a waiting message findable: now if it is due, later through the agenda."""
+        entry = self.outstanding[offset]
+        due = min(entry.due, entry.expires_at) if entry.expires_at else entry.due
+        if due > at:
+            entry.appointment = self.agenda.make(due, (offset,))
+        else:
+            heappush(self.ready, offset)
+
+    def _queue_lane(self, key: str, at: int) -> None:
+        """Make the next message of a lane findable, if the lane's window has room for it."""
+        lane = self.lanes.get(key)
+        if lane is None or lane.leased >= self.options.ordering_window:
+            return
+        offset = lane.waiting(0)
+        if offset is None:
+            return
+        entry = self.outstanding.get(offset)
+        if entry is not None and entry.due > at:
+            if entry.appointment is None:
+                entry.appointment = self.agenda.make(entry.due, (offset,))
+        else:
+            heappush(self.lane_ready, (offset, key))
+
+    def _leave_lane(self, offset: int, key: str, at: int) -> None:
+        lane = self.lanes[key]
+        lane.leave(offset)
+        if lane:
+            self._queue_lane(key, at)
+        else:
+            del self.lanes[key]
+
+    def wake(self, offset: int, at: int) -> None:
+        """The agenda says that a waiting message has come due."""
+        entry = self.outstanding[offset]
+        self.agenda.leave(entry.appointment)
+        entry.appointment = None
+        if entry.key:
+            self._queue_lane(entry.key, at)
+        else:
+            heappush(self.ready, offset)
+
+    def lowest_unacked(self) -> int:
+        """The oldest offset that is not acked, or the cursor."""
+        while self.lows and self.lows[0] not in self.outstanding:
+            heappop(self.lows)
+        lowest = min(self.lows[0], self.cursor) if self.lows else self.cursor
+        for lane in self.lanes.values():
+            lowest = min(lowest, lane.held[0]) if lane.held else lowest
+        return lowest
+
+    # ------------------------------------------------------------------ dump and load
+
+    def dump(self) -> SubscriptionDump:
+        return SubscriptionDump(
+            self.number,
+            self.name,
+            self.topic,
+            self.topic_name,
+            self.created_at,
+            self.used_at,
+            self.detached,
+            self.options,
+            self.cursor,
+            self.settled,
+            self.settled_bytes,
+            self.stamp,
+            list(self.skips),
+            [_dump_entry(offset, self.outstanding[offset]) for offset in sorted(self.outstanding)],
+            {key: _dump_held(self.lanes[key]) for key in sorted(self.lanes) if self.lanes[key].held},
+        )
+
+    @classmethod
+    def load(cls, dump: SubscriptionDump) -> Subscription:
+        created = SubscriptionCreated(
+            dump.subscription, dump.name, dump.topic, dump.topic_name, 0, 0, dump.created_at, dump.options
+        )
+        subscription = cls(created)
+        subscription.used_at, subscription.detached = dump.used_at, dump.detached
+        subscription.cursor, subscription.stamp = dump.cursor, dump.stamp
+        subscription.settled, subscription.settled_bytes = dump.settled, dump.settled_bytes
+        subscription.skips = [(first, until) for first, until in dump.skips]
+        for entry in dump.outstanding:
+            subscription._load_entry(entry)
+        for key, held in dump.held.items():
+            lane = subscription.lanes.setdefault(key, Lane())
+            for offset, size in held:
+                lane.hold(offset, size)
+        for key in subscription.lanes:
+            subscription._queue_lane(key, 0)
+        heapify(subscription.lows)
+        return subscription
+
+    def _load_entry(self, dump: EntryDump) -> None:
+        entry = Entry(
+            dump.leased, dump.stamp, dump.attempts, dump.due, dump.size, dump.key, dump.expires_at, dump.body, None
+        )
+        self._add(dump.offset, entry)
+        if dump.leased:
+            entry.appointment = self.agenda.make(dump.due, (dump.offset,))
+            self.in_flight += 1
+            self.in_flight_bytes += dump.size
+        if dump.key:
+            lane = self.lanes.setdefault(dump.key, Lane())
+            lane.live.append(dump.offset)
+            lane.leased += dump.leased
+        elif not dump.leased:
+            self._queue(dump.offset, 0)
+
+
+def _dump_entry(offset: int, entry: Entry) -> EntryDump:
+    return EntryDump(
+        offset,
+        entry.leased,
+        entry.stamp,
+        entry.attempts,
+        entry.due,
+        entry.size,
+        entry.key,
+        entry.expires_at,
+        entry.body,
+    )
+
+
+def _dump_held(lane: Lane) -> list[tuple[int, int]]:
+    return list(zip(lane.held, lane.held_sizes, strict=True))

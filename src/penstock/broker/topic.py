@@ -1,0 +1,105 @@
+"""A topic: a log with offsets 0, 1, 2 ... without gaps, of which the messages from `head` on are kept.
+
+The rule kept here: these methods apply facts and decide nothing; they are the only code that changes a topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.dump import TopicDump
+from penstock.broker.facts import Forgotten, ProducersForgotten, Published, TopicChanged, TopicCreated
+from penstock.broker.model import Producer
+
+if TYPE_CHECKING:
+    from penstock.broker.subscription import Subscription
+
+
+class TopicCounts:
+    """What happened on a topic since the start of the process; not part of the state."""
+
+    __slots__ = ("bytes", "published", "unread")
+
+    def __init__(self) -> None:
+        self.published = 0
+        self.unread = 0  # published when nobody needed them
+        self.bytes = 0
+
+
+class Topic:
+    def __init__(self, created: TopicCreated) -> None:
+        self.number = created.topic
+        self.name = created.name
+        self.created_at = created.at
+        self.options = created.options
+        self.head = 0  # the first offset still kept
+        self.head_position = 0
+        self.tail = 0  # the offset the next message gets
+        self.position = 0  # bytes published so far
+        self.last_publish_at = 0
+        self.producers: dict[str, Producer] = {}
+        self.readers: dict[int, Subscription] = {}  # attached subscriptions; derived
+        self.counts = TopicCounts()
+        self.trim_at = 0  # when retention is worth another look; derived
+        self.head_at = created.at  # no message kept is older than this; derived
+
+    def mean_bytes(self) -> int:
+        kept = self.tail - self.head
+        return (self.position - self.head_position) // kept if kept else 0
+
+    def change(self, fact: TopicChanged) -> None:
+        self.options = fact.options
+
+    def publish(self, fact: Published) -> None:
+        if self.head == self.tail:
+            self.head_at = fact.at
+        self.tail += fact.total
+        self.position += fact.size
+        self.last_publish_at = fact.at
+        if not fact.stored:
+            self.head, self.head_position = self.tail, self.position
+        if fact.producer:
+            self._remember(fact)
+        for number, first, size in fact.discards:
+            self.readers[number].skip(first, self.tail, size)
+
+    def forget(self, fact: Forgotten) -> None:
+        self.head, self.head_position = fact.until, fact.position
+
+    def forget_producers(self, fact: ProducersForgotten) -> None:
+        for name in fact.producers:
+            del self.producers[name]
+
+    def _remember(self, fact: Published) -> None:
+        known = self.producers.get(fact.producer)
+        answers = known.answers if known and known.epoch == fact.epoch else {}
+        answers[fact.sequence] = (fact.first, fact.total)
+        self.producers[fact.producer] = Producer(fact.epoch, fact.at, answers)
+
+    def dump(self) -> TopicDump:
+        return TopicDump(
+            self.number,
+            self.name,
+            self.created_at,
+            self.options,
+            self.head,
+            self.head_position,
+            self.tail,
+            self.position,
+            self.last_publish_at,
+            {name: _copy(self.producers[name]) for name in sorted(self.producers)},
+        )
+
+    @classmethod
+    def load(cls, dump: TopicDump) -> Topic:
+        topic = cls(TopicCreated(dump.topic, dump.name, dump.created_at, dump.options))
+        topic.head, topic.head_position = dump.head, dump.head_position
+        topic.tail, topic.position = dump.tail, dump.position
+        topic.head_at = 0
+        topic.last_publish_at = dump.last_publish_at
+        topic.producers = dict(dump.producers)
+        return topic
+
+
+def _copy(producer: Producer) -> Producer:
+    return producer._replace(answers=dict(producer.answers))  # a dump must not change after it was made

@@ -1,0 +1,156 @@
+"""Topology: topics, subscriptions and the documents of the doors come and go.
+
+The rule kept here: names are checked, numbers are given once and never again, and whatever is deleted takes
+with it all that could still point to it.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.consuming import Consuming
+from penstock.broker.facts import (
+    Detached,
+    DocumentPut,
+    DocumentRemoved,
+    SubscriptionChanged,
+    SubscriptionCreated,
+    SubscriptionDeleted,
+    TopicChanged,
+    TopicCreated,
+    TopicDeleted,
+    Touched,
+)
+from penstock.broker.filters import compile_filter
+from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.broker.names import MAX_TOPIC
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
+from penstock.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+)
+
+NAME_MAX_BYTES = 1024
+WEEK_SECONDS = 7 * 86400
+
+
+class Topology(Consuming):
+    def create_topic(self, now: int, name: str, options: TopicOptions | None = None) -> Topic:
+        check_name(name)
+        options = options or TopicOptions()
+        _check_topic_options(options)
+        if name in self.state.topic_names:
+            raise AlreadyExistsError(f"Topic already exists: {name}")
+        self.emit(TopicCreated(self._next_number(), name, now, options))
+        return self.state.topic_names[name]
+
+    def change_topic(self, name: str, options: TopicOptions) -> Topic:
+        topic = self.state.topic(name)
+        _check_topic_options(options)
+        self.emit(TopicChanged(topic.number, options))
+        return topic
+
+    def delete_topic(self, name: str) -> None:
+        """The log goes; subscriptions stay, detached, and still say what they read."""
+        topic = self.state.topic(name)
+        for number in sorted(topic.readers):
+            self.emit(Detached(number))
+        self.emit(TopicDeleted(topic.number))
+        self.cache.drop(topic.number)
+
+    def create_subscription(
+        self, now: int, name: str, topic_name: str, options: SubscriptionOptions | None = None
+    ) -> Subscription:
+        """A new subscription sees what is published from now on."""
+        check_name(name)
+        options = options or SubscriptionOptions()
+        check_subscription_options(options)
+        topic = self.state.topic(topic_name)
+        if name in self.state.subscription_names:
+            raise AlreadyExistsError(f"Subscription already exists: {name}")
+        number = self._next_number()
+        self.emit(SubscriptionCreated(number, name, topic.number, topic.name, topic.tail, topic.position, now, options))
+        return self.state.subscriptions[number]
+
+    def change_subscription(self, name: str, options: SubscriptionOptions) -> Subscription:
+        subscription = self.state.subscription(name)
+        check_subscription_options(options)
+        if options.ordering != subscription.options.ordering:
+            raise InvalidArgumentError("Message ordering cannot be changed once a subscription exists")
+        self.emit(SubscriptionChanged(subscription.number, options))
+        return subscription
+
+    def delete_subscription(self, name: str) -> None:
+        self.emit(SubscriptionDeleted(self.state.subscription(name).number))
+
+    def detach_subscription(self, name: str) -> None:
+        subscription = self.state.subscription(name)
+        if not subscription.detached:
+            self.emit(Detached(subscription.number))
+
+    def touch_subscription(self, now: int, name: str) -> None:
+        """Say that someone is there, where nothing else would show it."""
+        self.emit(Touched(self.state.subscription(name).number, now))
+
+    # ------------------------------------------------------------------ documents
+
+    def put_document(self, kind: str, name: str, body: bytes) -> None:
+        self.emit(DocumentPut(kind, name, body))
+
+    def remove_document(self, kind: str, name: str) -> None:
+        if name not in self.state.documents.get(kind, {}):
+            raise NotFoundError(f"Document not found: {name}")
+        self.emit(DocumentRemoved(kind, name))
+
+    def _next_number(self) -> int:
+        if self.state.next_number > MAX_TOPIC:
+            raise ResourceExhaustedError("This store has numbered its last topic or subscription")
+        return self.state.next_number
+
+
+def check_name(name: str) -> None:
+    if type(name) is not str or not name:
+        raise InvalidArgumentError("A name must be a non-empty string")
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidArgumentError("A name must be valid Unicode, without lone surrogates") from None
+    if length > NAME_MAX_BYTES:
+        raise InvalidArgumentError(f"A name may have at most {NAME_MAX_BYTES} bytes")
+
+
+def _check_topic_options(options: TopicOptions) -> None:
+    if not isinstance(options, TopicOptions):
+        raise InvalidArgumentError("Topic options must be TopicOptions")
+    if options.retention_seconds < 0 or options.retention_bytes < 0:
+        raise InvalidArgumentError("Retention must not be negative")
+
+
+def check_subscription_options(options: SubscriptionOptions) -> None:
+    if not isinstance(options, SubscriptionOptions):
+        raise InvalidArgumentError("Subscription options must be SubscriptionOptions")
+    if not 0 < options.lease_seconds <= WEEK_SECONDS:
+        raise InvalidArgumentError(f"A lease must last more than 0 and at most {WEEK_SECONDS} seconds")
+    if options.ordering_window < 1:
+        raise InvalidArgumentError("The ordering window must be at least 1")
+    if 0 < options.retry_maximum_seconds < options.retry_minimum_seconds:
+        raise InvalidArgumentError("The maximum backoff must not be below the minimum")
+    if options.max_delivery_attempts < 1:
+        raise InvalidArgumentError("At least one delivery attempt is needed")
+    _check_not_negative(options)
+    if options.filter:
+        compile_filter(options.filter)
+
+
+def _check_not_negative(options: SubscriptionOptions) -> None:
+    values = (
+        options.flow_max_messages,
+        options.flow_max_bytes,
+        options.retention_seconds,
+        options.expiration_seconds,
+        options.retry_minimum_seconds,
+        options.retry_maximum_seconds,
+    )
+    if min(values) < 0:
+        raise InvalidArgumentError("Limits, retention and expiration must not be negative")
