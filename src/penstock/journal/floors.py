@@ -1,0 +1,38 @@
+"""Below which offset each topic has been forgotten, for readers that come too late.
+
+The rule kept here: a floor only rises. A reader may ask for a range while another thread forgets it; what lies
+below the floor is left out of its answer, so that only a gap above the floor is damage.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from penstock.broker.names import MAX_OFFSET
+
+GONE = MAX_OFFSET + 1  # the floor of a deleted topic
+GONE_KEPT = 4096  # deleted topics remembered, for readers already on their way
+
+
+class Floors:
+    def __init__(self) -> None:
+        self._floors: dict[int, int] = {}
+        self._gone: OrderedDict[int, None] = OrderedDict()
+
+    def __getitem__(self, topic: int) -> int:
+        return self._floors.get(topic, 0)
+
+    def lift(self, topic: int, until: int) -> bool:
+        """Raise the floor of a topic; False if it was as high already."""
+        if until <= self._floors.get(topic, 0):
+            return False
+        self._floors[topic] = min(until, GONE)
+        if until >= GONE:
+            self._remember_gone(topic)
+        return True
+
+    def _remember_gone(self, topic: int) -> None:
+        self._gone[topic] = None
+        if len(self._gone) > GONE_KEPT:  # topic numbers are never used again, so the oldest can go
+            oldest, _ = self._gone.popitem(last=False)
+            del self._floors[oldest]

@@ -1,0 +1,27 @@
+"""SQL kept in files of its own, one `-- name --` line before each statement.
+
+The rule kept here: no SQL text in Python, so that a reader finds every statement a journal can run in one place,
+and a test can ask the engine for the plan of each.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+_HEADING = re.compile(r"^-- (\w+) --$", re.MULTILINE)
+
+
+def load(package: str, name: str) -> dict[str, str]:
+    """The statements of a file by their names."""
+    return parse(files(package).joinpath(name).read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> dict[str, str]:
+    _, *parts = _HEADING.split(text)
+    return {name: _bare(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _bare(body: str) -> str:
+    """Without comment lines, which would only make the engine's statement cache work harder."""
+    return "\n".join(line for line in body.strip().splitlines() if not line.startswith("--"))

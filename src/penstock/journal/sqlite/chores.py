@@ -1,0 +1,129 @@
+"""Idle-time work: rows nobody needs are deleted and their space goes back to the disk, a slice at a time.
+
+The rule kept here: a commit never waits for a big delete. Each slice is one short transaction of bounded rows and
+bytes; a slice that is lost in a crash is found again by `sweep` and by the snapshots, so none needs remembering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import apsw
+
+from penstock.broker.names import MAX_OFFSET, log_key
+from penstock.journal.floors import GONE
+from penstock.journal.sqlite.connection import PAGE_BYTES, SQL, value
+from penstock.journal.sqlite.rows import Row, topic_of
+from penstock.journal.sqlite.wal import IDLE_PAGES, WriteAheadLog
+
+SLICE_BYTES = 4 << 20
+SLICE_ROWS = 256
+SLICE_PAGES = 256
+SPARE_PAGES = (2 << 20) // PAGE_BYTES  # free pages kept in the file for the next commits to use
+
+
+class Chores:
+    def __init__(self, writer: apsw.Connection, log: WriteAheadLog) -> None:
+        self._writer, self._log = writer, log
+        self._forgotten: dict[int, int] = {}  # topic -> below which offset its batches may go
+        self._superfluous = 0  # facts up to this commit are covered by the older snapshot
+        self._shrunk = False  # the file gets shorter with the next checkpoint
+
+    def forget(self, topic: int, until: int) -> None:
+        self._forgotten[topic] = until
+
+    def sweep(self, heads: Mapping[int, int]) -> None:
+        for topic in self._stored_topics():
+            self._forgotten[topic] = heads.get(topic, GONE)
+
+    def cover(self, seq: int) -> None:
+        """Facts up to commit `seq` are no longer needed."""
+        self._superfluous = max(self._superfluous, seq)
+
+    def slice(self) -> bool:
+        """Do a little of the most pressing work; False if there is none."""
+        return self._move_log() or self._forget_some() or self._drop_facts() or self._shrink()
+
+    def _stored_topics(self) -> list[int]:
+        topics: list[int] = []
+        while (key := value(self._writer, SQL["next_id"], (log_key(topics[-1] + 1 if topics else 0, 0),))) is not None:
+            topics.append(topic_of(key))
+        return topics
+
+    def _move_log(self) -> bool:
+        if self._log.waiting < IDLE_PAGES and not (self._shrunk and not self._forgotten):
+            return False
+        self._shrunk = False
+        self._log.checkpoint()
+        return True
+
+    def _forget_some(self) -> bool:
+        if not self._forgotten:
+            return False
+        with self._transaction():
+            finished = self._forget_topics()
+        for topic, until in finished:  # only now is it sure
+            if self._forgotten[topic] == until:
+                del self._forgotten[topic]
+        return True
+
+    def _forget_topics(self) -> list[tuple[int, int]]:
+        """Delete from one topic after the other until the slice is used up; those that are finished."""
+        rows = size = 0
+        finished: list[tuple[int, int]] = []
+        for topic, until in list(self._forgotten.items())[:SLICE_ROWS]:
+            taken, length, all_gone = self._forget_batches(topic, until)
+            rows, size = rows + taken, size + length
+            if all_gone:
+                finished.append((topic, until))
+            if rows >= SLICE_ROWS or size >= SLICE_BYTES:
+                break
+        return finished
+
+    def _forget_batches(self, topic: int, until: int) -> tuple[int, int, bool]:
+        """(rows, bytes, whether that was all) of the topic's first batches that lie wholly below `until`."""
+        first, last = log_key(topic, 0), log_key(topic, min(until, MAX_OFFSET))
+        found = list(self._writer.execute(SQL["batches_between"], (first, last)))
+        size, taken = 0, 0
+        for _, end, length in found:
+            if end > until or size >= SLICE_BYTES:
+                break
+            size, taken = size + length, taken + 1
+        if taken:
+            self._writer.execute(SQL["drop_batches_between"], (first, found[taken - 1][0]))
+        return taken, size, taken < SLICE_ROWS and size < SLICE_BYTES
+
+    def _drop_facts(self) -> bool:
+        if not self._superfluous:
+            return False
+        last, size = 0, 0
+        rows: list[Row] = self._writer.execute(SQL["facts_until"], (self._superfluous,)).fetchall()
+        for seq, length in rows:
+            last, size = seq, size + length
+            if size >= SLICE_BYTES:
+                break
+        with self._transaction():
+            self._writer.execute(SQL["drop_facts_until"], (last,))
+        if last in (0, self._superfluous):
+            self._superfluous = 0
+        return True
+
+    def _shrink(self) -> bool:
+        free = value(self._writer, "PRAGMA freelist_count")
+        if free <= SPARE_PAGES:
+            return False
+        for _ in self._writer.execute(f"PRAGMA incremental_vacuum({min(SLICE_PAGES, free - SPARE_PAGES)})"):
+            pass  # the engine frees one page per step
+        self._shrunk = True
+        return True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writer.execute(SQL["begin"])
+        try:
+            yield
+            self._writer.execute(SQL["commit"])
+        finally:
+            if self._writer.in_transaction:
+                self._writer.execute(SQL["rollback"])

@@ -1,0 +1,104 @@
+"""How the database is opened: one connection that writes, any number that only read.
+
+The rule kept here: durability is asked for and then read back. A setting the engine did not take, an engine with
+the WAL-reset bug, or a file of another kind or a later format is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from penstock.errors import DamagedStoreError, FailedPreconditionError
+from penstock.journal.named_sql import load
+
+SQL = load(__package__, "queries.sql")
+
+OLDEST_ENGINE = (3, 51, 3)  # the first release in which two connections cannot corrupt a WAL that is being reset
+APPLICATION = 0x50454E53  # "PENS"
+FORMAT = 1
+PAGE_BYTES = 8192  # measured: docs/decisions/0002-sqlite-journal.md
+SYNCHRONOUS = 2  # FULL: every commit is synced. The power-cut simulation sets 1 (NORMAL) to prove that it can fail
+WAL_BYTES = 64 << 20  # what the log file may keep after it was emptied
+_INCREMENTAL = 2
+
+_EVERYWHERE = "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA wal_autocheckpoint=0"
+
+
+def require_engine(version: str) -> None:
+    if tuple(int(part) for part in version.split(".")) < OLDEST_ENGINE:
+        raise FailedPreconditionError(
+            f"SQLite {version} can corrupt the journal; install apsw with SQLite 3.51.3 or later."
+        )
+
+
+def open_writer(database: Path, vfs: str | None) -> apsw.Connection:
+    """The one connection that commits, checkpoints and deletes."""
+    connection = apsw.Connection(str(database), vfs=vfs)
+    try:
+        _prepare(connection)
+        _require_format(connection, database)
+        _require_durability(connection)
+    except BaseException:
+        close_untouched(connection)
+        raise
+    return connection
+
+
+def open_reader(database: Path, vfs: str | None) -> apsw.Connection:
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+    connection.set_busy_timeout(1000)
+    connection.execute(_EVERYWHERE)
+    connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def close_untouched(connection: apsw.Connection) -> None:
+    """Close without the checkpoint that comes with closing: a store in doubt stays as it was found."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close(True)
+
+
+def _prepare(connection: apsw.Connection) -> None:
+    connection.set_busy_timeout(5000)  # only a reader of our own can be in the way, and readers are quick
+    connection.execute(_EVERYWHERE)
+    connection.execute(f"PRAGMA page_size={PAGE_BYTES}; PRAGMA auto_vacuum={_INCREMENTAL}")
+    connection.execute(f"PRAGMA journal_mode=WAL; PRAGMA synchronous={SYNCHRONOUS}; PRAGMA fullfsync=ON")
+    connection.execute(f"PRAGMA checkpoint_fullfsync=ON; PRAGMA journal_size_limit={WAL_BYTES}")
+
+
+def _require_format(connection: apsw.Connection, database: Path) -> None:
+    if not value(connection, "SELECT count(*) FROM sqlite_schema"):
+        _create(connection)
+    if value(connection, "PRAGMA application_id") != APPLICATION:
+        raise FailedPreconditionError(f"{database} is a database, but not a Penstock journal.")
+    found = value(connection, "PRAGMA user_version")
+    if found > FORMAT:
+        raise FailedPreconditionError(
+            f"{database} has format {found}, and this release reads up to {FORMAT}: use the release that wrote it."
+        )
+    if found < 1:
+        raise DamagedStoreError(f"The store is damaged: {database} has the impossible format {found}.")
+
+
+def _create(connection: apsw.Connection) -> None:
+    """All or nothing: a power cut in here leaves an empty database, which is created again."""
+    with connection:
+        for name in ("create_facts", "create_batches", "create_snapshots"):
+            connection.execute(SQL[name])
+        connection.execute(f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}")
+
+
+def _require_durability(connection: apsw.Connection) -> None:
+    wanted = {"journal_mode": "wal", "synchronous": SYNCHRONOUS, "auto_vacuum": _INCREMENTAL, "wal_autocheckpoint": 0}
+    for name, expected in wanted.items():
+        found = value(connection, f"PRAGMA {name}")
+        if found != expected:
+            raise FailedPreconditionError(f"The engine did not take {name}={expected}: it says {found}.")
+
+
+def value(connection: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ()) -> Any:
+    """The one value a statement gives; None if it gives no row."""
+    return connection.execute(sql, bindings).get

@@ -1,0 +1,65 @@
+"""The data folder: private to its owner, and used by one process at a time.
+
+The rule kept here: whoever holds the lock file is alone. The database is opened by nobody else and by no other
+means than the engine, because a second opener in the same process would cancel its locks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from penstock.errors import FailedPreconditionError, UnavailableError
+
+
+class Folder:
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.database = self.path / "penstock.db"
+        self.mark = self.path / "mark"
+        self.reserve = self.path / "reserve"
+        try:
+            self._make()
+            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UnavailableError(f"The data folder {self.path} cannot be used: {error.strerror}.") from error
+        self._hold()
+
+    def release(self) -> None:
+        os.close(self._lock)
+
+    def protect(self) -> None:
+        """The engine makes its files readable for all; the log takes the mode of the database."""
+        for name in ("", "-wal", "-shm"):
+            file = self.database.with_name(self.database.name + name)
+            if file.exists():
+                file.chmod(0o600)
+
+    def _make(self) -> None:
+        if self.path.is_dir():
+            self.path.chmod(0o700)
+            return
+        self.path.mkdir(mode=0o700, parents=True)
+        for folder in (self.path, self.path.parent):  # a folder that vanishes in a power cut takes its files along
+            _sync(folder)
+
+    def _hold(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip() or "unknown"
+            os.close(self._lock)
+            raise FailedPreconditionError(
+                f"The data folder {self.path} is in use by process {holder}; a folder serves one process at a time."
+            ) from error
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

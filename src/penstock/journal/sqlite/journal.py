@@ -1,0 +1,265 @@
+"""SqliteJournal: commits, recovery and the order in which everything else is called.
+
+The rule kept here: when `commit` returns, the facts and the messages of that step are synced in one transaction;
+when it raises JournalFullError, none of it is stored; after any other failure the journal refuses every call,
+because nobody can know what the disk kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+from penstock.broker.dump import StateDump
+from penstock.broker.facts import Fact
+from penstock.broker.model import Message
+from penstock.errors import DamagedStoreError, PenstockError, UnavailableError
+from penstock.journal import codec
+from penstock.journal.floors import GONE, Floors
+from penstock.journal.port import Commit, JournalFailedError, JournalFullError, Recovered
+from penstock.journal.sqlite.chores import Chores
+from penstock.journal.sqlite.connection import SQL, close_untouched, open_reader, value
+from penstock.journal.sqlite.errors import Translation
+from penstock.journal.sqlite.folder import Folder
+from penstock.journal.sqlite.opening import open_checked
+from penstock.journal.sqlite.readers import Readers
+from penstock.journal.sqlite.reserve import RESERVE_BYTES, Reserve
+from penstock.journal.sqlite.rows import Row, open_facts, open_snapshot, seal_batch, seal_facts, seal_snapshot
+from penstock.journal.sqlite.wal import WriteAheadLog
+
+SNAPSHOT_BYTES = 4 << 20  # facts worth a snapshot, at least
+SNAPSHOT_FACTOR = 4  # and at least so many times the size of the last snapshot
+
+
+class SqliteJournal:
+    durable = True
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        vfs: str | None = None,
+        accept_loss: bool = False,
+        reserve_bytes: int = RESERVE_BYTES,
+        log: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log or _silent
+        self._accept_loss = accept_loss
+        self._refusal: PenstockError | None = None
+        self._folder = Folder(folder)
+        place = self._folder.path
+        self._reading, self._writing = Translation(place, writing=False), Translation(place, writing=True)
+        try:
+            self._writer, self._mark, self._seq = open_checked(self._folder, vfs, accept_loss, self._log)
+        except BaseException:
+            self._folder.release()
+            raise
+        self._fact_bytes = self._snapshot_bytes = 0
+        self._floors = Floors()
+        self._readers = Readers(lambda: open_reader(self._folder.database, vfs), self._floors)
+        self._wal = WriteAheadLog(self._writer)
+        self._chores = Chores(self._writer, self._wal)
+        self._reserve = Reserve(self._folder.reserve, reserve_bytes, clock=clock, log=self._log)
+
+    # -- the state -------------------------------------------------------------------------------------------------
+
+    def recover(self) -> Recovered:
+        self._require_usable()
+        try:
+            with self._reading:
+                self._cover()
+                dump, seq = self._recover_dump()
+                return Recovered(dump, self._recover_facts(seq))
+        except DamagedStoreError as error:
+            self._refusal = error
+            raise
+
+    def commit(self, commit: Commit) -> None:
+        self._require_usable()
+        facts = codec.encode_facts(commit.facts)
+        batches = [seal_batch(batch) for batch in commit.batches if batch.messages]
+        snapshot = None if commit.snapshot is None else codec.encode_dump(commit.snapshot)
+        self._reserve.regain()
+        try:
+            self._write(facts, batches, snapshot)
+        except JournalFullError:
+            if not self._reserve.release():
+                raise
+            self._write(facts, batches, snapshot)
+        self._note(facts, snapshot)
+
+    @property
+    def snapshot_due(self) -> bool:
+        return self._fact_bytes > max(SNAPSHOT_BYTES, SNAPSHOT_FACTOR * self._snapshot_bytes)
+
+    @property
+    def full(self) -> bool:
+        return self._reserve.released
+
+    # -- the messages ----------------------------------------------------------------------------------------------
+
+    def read(self, topic: int, first: int, until: int) -> list[Message]:
+        self._require_usable()
+        first = max(first, self._floors[topic])
+        if first >= until:
+            return []
+        with self._reading:
+            return self._readers.read(topic, first, until)
+
+    def find(self, topic: int, at: int) -> int | None:
+        self._require_usable()
+        if self._floors[topic] >= GONE:
+            return None
+        with self._reading:
+            return self._readers.find(topic, at)
+
+    def forget(self, topic: int, until: int) -> None:
+        self._require_usable()
+        if self._floors.lift(topic, until):
+            self._chores.forget(topic, until)
+
+    def sweep(self, heads: Mapping[int, int]) -> None:
+        self._require_usable()
+        with self._reading:
+            self._chores.sweep(heads)
+        for topic, head in heads.items():
+            self._floors.lift(topic, head)
+
+    def maintain(self) -> bool:
+        self._require_usable()
+        self._reserve.regain()
+        try:
+            with self._writing:
+                return self._chores.slice()
+        except JournalFullError:  # deleting needs a little space as well
+            return self._reserve.release()
+        except (JournalFailedError, DamagedStoreError) as error:
+            self._refusal = error
+            raise
+
+    def close(self) -> None:
+        if isinstance(self._refusal, UnavailableError):  # closed before
+            return
+        trusted, self._refusal = self._refusal is None, UnavailableError("The journal is closed.")
+        self._readers.close()
+        try:
+            with self._writing:
+                self._close_writer(trusted)
+        finally:
+            self._mark.close()
+            self._folder.release()
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _require_usable(self) -> None:
+        if self._refusal is not None:
+            raise type(self._refusal)(self._refusal.message)
+
+    def _recover_dump(self) -> tuple[StateDump | None, int]:
+        """The newest snapshot and the commit it stands for. A damaged one is passed over only if told so: the facts
+        since the one before it are kept, so the state is the same."""
+        rows: list[Row] = self._writer.execute(SQL["snapshots_newest"]).fetchall()
+        for row in rows:
+            try:
+                dump = open_snapshot(row)
+            except DamagedStoreError as error:
+                if not self._accept_loss:
+                    raise
+                self._log(f"{error} The snapshot before it is used.")
+                continue
+            self._snapshot_bytes = len(row[2])
+            return dump, int(row[0])
+        return None, 0
+
+    def _recover_facts(self, seq: int) -> list[Fact]:
+        facts: list[Fact] = []
+        for row in self._writer.execute(SQL["facts_after"], (seq,)):
+            if row[0] != seq + 1:
+                break
+            seq += 1
+            facts += open_facts(row)
+            self._fact_bytes += len(row[2])
+        if seq != self._seq:
+            raise DamagedStoreError(
+                f"The store in {self._folder.path} is damaged: commit {seq + 1} of {self._seq} is missing."
+            )
+        return facts
+
+    def _write(self, facts: bytes, batches: list[Row], snapshot: bytes | None) -> None:
+        try:
+            with self._writing:
+                self._transact(facts, batches, snapshot)
+        except (JournalFailedError, DamagedStoreError) as error:
+            self._refusal = error
+            raise
+
+    def _transact(self, facts: bytes, batches: list[Row], snapshot: bytes | None) -> None:
+        execute = self._writer.execute
+        try:
+            execute(SQL["begin"])
+            execute(SQL["add_facts"], seal_facts(self._seq + 1, facts))
+            for row in batches:
+                execute(SQL["add_batch"], row)
+            if snapshot is not None:
+                self._add_snapshot(snapshot)
+            execute(SQL["commit"])
+        finally:
+            if self._writer.in_transaction:  # a commit that failed stays open
+                execute(SQL["rollback"])
+
+    def _add_snapshot(self, snapshot: bytes) -> None:
+        """Two snapshots are kept, and the facts since the older one."""
+        older = value(self._writer, SQL["last_snapshot_seq"])
+        self._writer.execute(SQL["add_snapshot"], seal_snapshot(self._seq + 1, snapshot))
+        if older is not None:
+            self._writer.execute(SQL["drop_snapshots_below"], (older,))
+
+    def _note(self, facts: bytes, snapshot: bytes | None) -> None:
+        """What follows a commit that is durable."""
+        self._seq += 1
+        self._fact_bytes += len(facts)
+        self._write_mark()
+        if snapshot is not None:
+            self._fact_bytes, self._snapshot_bytes = 0, len(snapshot)
+            with self._reading:
+                self._cover()
+        self._relieve()
+
+    def _write_mark(self) -> None:
+        try:
+            self._mark.write(self._seq)
+        except OSError as error:  # the commit stands; only the alarm of a later loss would be late
+            self._log(f"The high-water mark of {self._folder.path} could not be written: {error.strerror}.")
+
+    def _cover(self) -> None:
+        """The facts before the older of two snapshots can go."""
+        kept: list[Row] = self._writer.execute(SQL["snapshot_seqs"]).fetchall()
+        if len(kept) == 2:
+            self._chores.cover(kept[1][0])
+
+    def _relieve(self) -> None:
+        try:
+            with self._writing:
+                self._wal.relieve()
+        except JournalFullError:  # the commit itself is durable in the log; the database grows when there is room
+            self._reserve.release()
+        except (JournalFailedError, DamagedStoreError) as error:
+            self._refusal = error
+            raise
+
+    def _close_writer(self, trusted: bool) -> None:
+        if not trusted:
+            return close_untouched(self._writer)
+        with suppress(apsw.FullError):  # then the log stays, and is whole
+            self._wal.checkpoint()  # closing would do it, too, but swallow its errors
+        self._writer.close()
+        self._mark.settle(self._seq, clean=True)
+
+
+def _silent(line: str) -> None:
+    pass

@@ -1,0 +1,67 @@
+"""The high-water mark: a small file beside the database that says how far the journal had come.
+
+The rule kept here: the mark is written after the commit it speaks of is durable, so it is never ahead of a whole
+store; a store that is behind its mark has lost commits (the engine drops a damaged log tail without a word). For
+the same reason it needs no fsync. Two slots are written in turn, so a torn write leaves the other one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
+
+_MAGIC = b"PENSMARK"
+_body = Struct(">8sq?")
+_sum = Struct(">I")
+_SLOTS = (0, 512)  # in different sectors
+_SIZE = _body.size + _sum.size
+
+
+class Reading(NamedTuple):
+    """What an existing mark says."""
+
+    seq: int
+    clean: bool  # the journal was closed in order
+    whole: bool  # both slots are readable
+
+
+class Mark:
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._turn = 0
+
+    def read(self) -> Reading | None:
+        """None: there is no readable mark."""
+        slots = [slot for slot in map(self._slot, _SLOTS) if slot]
+        if not slots:
+            return None
+        return Reading(max(seq for seq, _ in slots), all(clean for _, clean in slots), len(slots) == len(_SLOTS))
+
+    def write(self, seq: int) -> None:
+        """Note a commit, without waiting for the disk."""
+        self._turn = 1 - self._turn
+        os.pwrite(self._file, _slot(seq, False), _SLOTS[self._turn])
+
+    def settle(self, seq: int, *, clean: bool) -> None:
+        """Write both slots and wait: at open, at close, and when a loss was accepted."""
+        for place in _SLOTS:
+            os.pwrite(self._file, _slot(seq, clean), place)
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _slot(self, place: int) -> tuple[int, bool] | None:
+        content = os.pread(self._file, _SIZE, place)
+        if len(content) < _SIZE or _sum.unpack(content[_body.size :])[0] != crc32(content[: _body.size]):
+            return None
+        magic, seq, clean = _body.unpack(content[: _body.size])
+        return (seq, clean) if magic == _MAGIC else None
+
+
+def _slot(seq: int, clean: bool) -> bytes:
+    body = _body.pack(_MAGIC, seq, clean)
+    return body + _sum.pack(crc32(body))

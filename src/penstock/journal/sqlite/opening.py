@@ -1,0 +1,67 @@
+"""Opening a store: what is checked before the first call, and what an operator is told.
+
+The rule kept here: a store in doubt is refused and left as it was found, down to the log the engine would cut.
+Only the operator decides to go on after a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import apsw
+
+from penstock.errors import DamagedStoreError
+from penstock.journal.sqlite.connection import SQL, close_untouched, open_writer, require_engine, value
+from penstock.journal.sqlite.errors import Translation
+from penstock.journal.sqlite.folder import Folder
+from penstock.journal.sqlite.mark import Mark, Reading
+
+CHECKED_BYTES = 256 << 20  # larger databases are checked as they are read; the structure check would delay the start
+
+
+def open_checked(
+    folder: Folder, vfs: str | None, accept_loss: bool, log: Callable[[str], None]
+) -> tuple[apsw.Connection, Mark, int]:
+    """The writer, the mark, and the number of the last commit."""
+    require_engine(apsw.sqlite_lib_version())
+    with Translation(folder.path, writing=False), ExitStack() as undo:
+        mark = Mark(folder.mark)
+        undo.callback(mark.close)
+        writer = open_writer(folder.database, vfs)
+        undo.callback(close_untouched, writer)
+        seq = _check(folder, writer, mark, accept_loss, log)
+        undo.pop_all()  # from here on the journal closes them
+    return writer, mark, seq
+
+
+def _check(folder: Folder, writer: apsw.Connection, mark: Mark, accept_loss: bool, log: Callable[[str], None]) -> int:
+    folder.protect()
+    seq: int = value(writer, SQL["last_seq"]) or 0
+    reading = mark.read()
+    _compare(folder, reading, seq, accept_loss, log)
+    if seq and not (reading and reading.clean):
+        _check_structure(folder, writer)
+    mark.settle(seq, clean=False)
+    return seq
+
+
+def _compare(folder: Folder, reading: Reading | None, seq: int, accept_loss: bool, log: Callable[[str], None]) -> None:
+    if seq and not (reading and reading.whole):
+        log(f"The high-water mark of {folder.path} was missing or damaged and is written anew.")
+    marked = reading.seq if reading else 0
+    if marked <= seq:
+        return
+    lost = f"The store in {folder.path} has lost its last {marked - seq} commits: it ends at {seq}, not at {marked}."
+    if not accept_loss:
+        raise DamagedStoreError(f"{lost} Restore a backup, or open it with accept_loss to go on without them.")
+    log(f"{lost} The loss was accepted.")
+
+
+def _check_structure(folder: Folder, writer: apsw.Connection) -> None:
+    small = folder.database.stat().st_size < CHECKED_BYTES
+    checks = ["PRAGMA quick_check(1)"] if small else ["PRAGMA quick_check(facts)", "PRAGMA quick_check(snapshots)"]
+    for check in checks:
+        for (verdict,) in writer.execute(check):
+            if verdict != "ok":
+                raise DamagedStoreError(f"The store in {folder.path} is damaged: {verdict}. Restore a backup.")

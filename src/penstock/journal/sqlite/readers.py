@@ -1,0 +1,108 @@
+"""Reading messages back, from any thread, while the writer goes on.
+
+The rule kept here: an answer is complete or an error. Every row is checked, and a missing message above the
+topic's floor is damage; a reader holds its view of the database only while it fetches, never while it decodes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+import apsw
+
+from penstock.broker.model import Message
+from penstock.broker.names import MAX_OFFSET, log_key
+from penstock.errors import DamagedStoreError
+from penstock.journal.floors import Floors
+from penstock.journal.sqlite.connection import SQL
+from penstock.journal.sqlite.rows import Row, first_of, open_batch
+
+
+class Readers:
+    def __init__(self, connect: Callable[[], apsw.Connection], floors: Floors) -> None:
+        self._connect, self._floors = connect, floors
+        self._idle: list[apsw.Connection] = []  # as many as there were readers at one time
+        self._lock = Lock()
+        self._closed = False
+
+    def read(self, topic: int, first: int, until: int) -> list[Message]:
+        places = {"topic": log_key(topic, 0), "first": log_key(topic, first), "until": log_key(topic, until)}
+        with self._connection() as reader:
+            rows = reader.execute(SQL["read_batches"], places).fetchall()
+        first = max(first, self._floors[topic])  # asked after the fetch: what was forgotten meanwhile may be missing
+        return _pick(rows, topic, first, until)
+
+    def find(self, topic: int, at: int) -> int | None:
+        floor = self._floors[topic]
+        with self._connection() as reader:
+            row = _first_ending_at_or_after(reader, topic, floor, at)
+        if row is None:
+            return None
+        place = bisect_left(open_batch(row), at, key=lambda message: message.publish_time)
+        return max(floor, first_of(row[0]) + place)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close(True)
+
+    @contextmanager
+    def _connection(self) -> Iterator[apsw.Connection]:
+        with self._lock:
+            reader = self._idle.pop() if self._idle else None
+        reader = reader or self._connect()
+        try:
+            yield reader
+        finally:
+            with self._lock:
+                self._idle.append(reader)
+            if self._closed:  # the journal was closed meanwhile
+                self.close()
+
+
+def _pick(rows: list[Row], topic: int, first: int, until: int) -> list[Message]:
+    found: list[Message] = []
+    wanted = first
+    for row in rows:
+        start, end = first_of(row[0]), row[1]
+        if end <= wanted:  # wholly before the range
+            continue
+        messages = open_batch(row)
+        if start > wanted:
+            break
+        found += messages[wanted - start : until - start]
+        wanted = min(end, until)
+    if wanted < until:
+        raise DamagedStoreError(
+            f"The store is damaged: topic {topic} lacks messages from offset {wanted} on, {until} was to be the end."
+        )
+    return found
+
+
+def _first_ending_at_or_after(reader: apsw.Connection, topic: int, floor: int, at: int) -> Row | None:
+    """The first batch whose last message was published at or after `at`, by bisection over the keys."""
+    start = _last_between(reader, log_key(topic, 0), log_key(topic, floor))
+    end = _last_between(reader, log_key(topic, 0), log_key(topic, MAX_OFFSET))
+    low = start[0] if start and start[1] > floor else log_key(topic, floor)
+    high = end[0] if end else -1
+    found: Row | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        row = _last_between(reader, low, middle)
+        if row is None or row[2] < at:
+            low = middle + 1
+        else:
+            found, high = row, row[0] - 1
+    return found
+
+
+def _last_between(reader: apsw.Connection, low: int, high: int) -> Row | None:
+    rows: list[Row] = reader.execute(SQL["last_batch_between"], (low, high)).fetchall()
+    for row in rows:
+        open_batch(row)  # a wrong time would send the search astray, so every row on the way is checked
+        return row
+    return None

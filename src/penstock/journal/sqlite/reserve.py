@@ -1,0 +1,77 @@
+"""Space put aside: a file that is given up when the disk is full, so that acks and deletes still fit.
+
+The rule kept here: after the reserve was released the journal calls itself full until the disk has room for the
+reserve again and some more; then the reserve is taken back first and new messages second.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+RESERVE_BYTES = 64 << 20
+SLACK_BYTES = 1 << 20  # at least so much room beyond the reserve before publishing goes on
+CHECK_SECONDS = 1.0  # asking the file system costs microseconds, but there is no point in asking for every commit
+
+
+class Reserve:
+    def __init__(self, path: Path, size: int, *, clock: Callable[[], float], log: Callable[[str], None]) -> None:
+        self._path, self._clock, self._log = path, clock, log
+        self._size = min(size, _held(path) + _available(path.parent) // 4)  # a small disk gets a small reserve
+        self._slack = max(self._size // 4, SLACK_BYTES)
+        self._checked_at = clock()
+        self.released = False
+        self._take()
+
+    def release(self) -> bool:
+        """Give the space up; False if there is none to give. From now on the journal is full."""
+        if not self.released:
+            self.released = True
+            self._checked_at = self._clock()
+            self._log(f"The disk of {self._path.parent} is full: new messages are refused until space returns.")
+        held = _held(self._path)
+        self._path.unlink(missing_ok=True)
+        return held > 0
+
+    def regain(self) -> None:
+        """Take the space back if there is enough of it again."""
+        now = self._clock()
+        if not self.released or now - self._checked_at < CHECK_SECONDS:
+            return
+        self._checked_at = now
+        if _available(self._path.parent) >= self._size + self._slack and self._take():
+            self.released = False
+            self._log(f"The disk of {self._path.parent} has space again: new messages are accepted.")
+
+    def _take(self) -> bool:
+        """Whether the whole reserve is on disk now."""
+        if _held(self._path) >= self._size:
+            return True
+        try:
+            _allocate(self._path, self._size)
+            return True
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            return False
+
+
+def _allocate(path: Path, size: int) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.posix_fallocate(handle, 0, size)
+    finally:
+        os.close(handle)
+
+
+def _held(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _available(folder: Path) -> int:
+    """The bytes that a process without privileges may still write."""
+    usage = os.statvfs(folder)
+    return usage.f_bavail * usage.f_frsize

@@ -1,0 +1,47 @@
+"""The write-ahead log: how long it is, and when its pages move into the database.
+
+The rule kept here: the log stays small. It is moved along in idle moments, by the writer after a commit that made
+it long, and beyond a limit the writer waits for the readers so that it can start again from the front.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from penstock.journal.sqlite.connection import PAGE_BYTES
+
+IDLE_PAGES = (4 << 20) // PAGE_BYTES  # maintain() moves a log of this length along
+BUSY_PAGES = (16 << 20) // PAGE_BYTES  # a commit does, if nobody called maintain()
+LIMIT_PAGES = (40 << 20) // PAGE_BYTES  # and from here on it insists
+
+
+class WriteAheadLog:
+    def __init__(self, writer: apsw.Connection) -> None:
+        self._writer = writer
+        self._pages = 0
+        self._moved = 0  # how many of them are in the database already
+        writer.set_wal_hook(self._grown)
+
+    @property
+    def waiting(self) -> int:
+        """Pages that are in the log only."""
+        return self._pages - self._moved
+
+    def relieve(self) -> None:
+        """After a commit: do what cannot wait."""
+        if self._pages >= LIMIT_PAGES:
+            self.checkpoint(apsw.SQLITE_CHECKPOINT_RESTART)
+        elif self.waiting >= BUSY_PAGES:
+            self.checkpoint()
+
+    def checkpoint(self, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE) -> None:
+        try:
+            self._pages, self._moved = self._writer.wal_checkpoint(mode=mode)
+        except apsw.BusyError:  # a reader was in the way for long; the next commit tries again
+            self._moved = 0
+
+    def _grown(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        if pages < self._pages:  # it started again from the front
+            self._moved = 0
+        self._pages = pages
+        return apsw.SQLITE_OK
