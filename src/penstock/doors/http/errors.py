@@ -1,0 +1,39 @@
+"""How errors look on this door: one table from the error tree to HTTP statuses, one JSON shape for all of them.
+
+The rule kept here: every class of the tree has a row (a test walks it), and a bug has only its status.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock import errors
+from penstock.wire.http1 import Response
+from penstock.wire.message import phrase
+
+STATUSES: dict[type[errors.PenstockError], int] = {
+    errors.InvalidArgumentError: 400,
+    errors.PermissionDeniedError: 403,
+    errors.NotFoundError: 404,
+    errors.AlreadyExistsError: 409,
+    errors.FailedPreconditionError: 412,
+    errors.ResourceExhaustedError: 429,
+    errors.DamagedStoreError: 500,
+    errors.InternalError: 500,
+    errors.UnavailableError: 503,
+}
+
+JSON = ("Content-Type", "application/json")
+
+
+def error_response(status: int, message: str = "", *headers: tuple[str, str]) -> Response:
+    body = {"error": {"code": status, "message": message or phrase(status)}}
+    return Response(status, (JSON, *headers), msgspec.json.encode(body))
+
+
+def response_to(error: errors.PenstockError) -> Response:
+    """The answer to an expected error; a class of its own kind counts as the nearest one in the table."""
+    for kind in type(error).__mro__:
+        if kind in STATUSES:
+            return error_response(STATUSES[kind], error.message)
+    return error_response(500)

@@ -1,0 +1,113 @@
+"""The HTTP door: health for the one who restarts, readiness for the one who routes, metrics for the one who looks.
+
+The rule kept here: nothing here changes state, every answer is made from what is already counted, and a request
+that no route knows gets JSON that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from penstock.doors.http.errors import JSON, error_response, response_to
+from penstock.doors.http.hosts import HostList
+from penstock.doors.http.metrics import CONTENT_TYPE, render
+from penstock.doors.http.process import process_statistics
+from penstock.doors.port import Condition, join_address
+from penstock.errors import PenstockError
+from penstock.faces.statistics import Statistics
+from penstock.wire.http1 import HttpServer, Limits, Request, Response
+
+_PLAIN = ("Content-Type", "text/plain; charset=utf-8")
+_FRESH = ("Cache-Control", "no-store")
+_LINES_AT_ONCE = 2000  # of a scrape, before others get to run
+
+_FRONT_PAGE = """\
+Penstock {version}
+
+GET /health   200 while the server lives and its journal works
+GET /ready    200 once every door answers
+GET /metrics  Prometheus text
+"""
+
+
+class HttpDoor:
+    name = "http"
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        statistics: Statistics,
+        condition: Condition,
+        log: logging.Logger,
+        version: str,
+        allowed_hosts: Iterable[str] = (),
+    ) -> None:
+        self.address = ""
+        self._host = host
+        self._port = port
+        self._statistics = statistics
+        self._condition = condition
+        self._version = version
+        self._hosts = HostList(host, allowed_hosts)
+        self._server = HttpServer(self._answer, log=log, limits=Limits(body_bytes_max=64 << 10), refusal=error_response)
+        self._routes: dict[str, Callable[[], Awaitable[Response]]] = {
+            "/": self._front_page,
+            "/health": self._health,
+            "/ready": self._ready,
+            "/metrics": self._metrics,
+        }
+
+    @property
+    def hints(self) -> Sequence[str]:
+        return [f"http://{self.address}/metrics"]
+
+    async def start(self) -> None:
+        self.address = join_address(*await self._server.start(self._host, self._port))
+
+    async def stop(self, grace_seconds: float) -> None:
+        await self._server.stop(grace_seconds)
+
+    async def _answer(self, request: Request) -> Response:
+        if not self._hosts.allows(request.header("host")):
+            return error_response(403, "This server does not answer to that Host; see the setting http_allowed_hosts.")
+        route = self._routes.get(request.path)
+        if route is None:
+            return error_response(404, "There is nothing here; GET / lists what there is.")
+        if request.method not in ("GET", "HEAD"):
+            return error_response(405, "Only GET and HEAD are possible here.", ("Allow", "GET, HEAD"))
+        try:
+            return await route()
+        except PenstockError as error:
+            return response_to(error)
+
+    async def _front_page(self) -> Response:
+        return Response(200, (_PLAIN,), _FRONT_PAGE.format(version=self._version).encode())
+
+    async def _health(self) -> Response:
+        failed = self._condition.failed
+        state = {"status": "failed" if failed else "ok"}
+        return Response(503 if failed else 200, (JSON, _FRESH), msgspec.json.encode(state))
+
+    async def _ready(self) -> Response:
+        condition = self._condition
+        state = {"ready": condition.ready, "doors": condition.doors}
+        return Response(200 if condition.ready else 503, (JSON, _FRESH), msgspec.json.encode(state))
+
+    async def _metrics(self) -> Response:
+        lines = render(self._statistics.statistics(), process_statistics(), version=self._version)
+        return Response(200, (("Content-Type", CONTENT_TYPE), _FRESH), await _gather(lines))
+
+
+async def _gather(lines: Iterator[str]) -> bytes:
+    parts = []
+    while part := "".join(islice(lines, _LINES_AT_ONCE)):
+        parts.append(part.encode("utf-8", "replace"))
+        await asyncio.sleep(0)
+    return b"".join(parts)

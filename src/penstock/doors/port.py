@@ -1,0 +1,50 @@
+"""The one small interface through which doors plug into the server, and the board where their state is written.
+
+The rule kept here: a door is started once and stopped once. When `start` returns it answers at `address`; when
+`stop` returns it has released everything, however its clients behaved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+STARTING, OPEN, STOPPING = "starting", "open", "stopping"
+
+
+class Door(Protocol):
+    @property
+    def name(self) -> str:
+        """One word, the key of this door in the ready file: http, text ..."""
+
+    @property
+    def address(self) -> str:
+        """host:port, known once started."""
+
+    @property
+    def hints(self) -> Sequence[str]:
+        """Lines for the banner once started, such as what to export; may be empty."""
+
+    async def start(self) -> None:
+        """Open. OSError (a port in use) or a PenstockError says why not."""
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Accept nothing new, finish what was begun within the grace, close."""
+
+
+class Condition:
+    """How the server is: made by the assembly, written by the server, read by whoever is asked."""
+
+    def __init__(self) -> None:
+        self.doors: dict[str, str] = {}  # name -> starting, open, stopping
+        self.stopping = False
+        self.failed = False  # the journal could not make a write durable; nothing more is accepted
+
+    @property
+    def ready(self) -> bool:
+        everyone_open = all(state == OPEN for state in self.doors.values())
+        return bool(self.doors) and everyone_open and not self.stopping and not self.failed
+
+
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,78 @@
+"""What can be counted about a running broker, in the broker's own words: the face fills these, doors show them.
+
+The rule kept here: plain numbers, no scanning. Counters begin at 0 when the process starts and only grow; everything
+else is how it is now. Reasons are short words with underscores, because they become labels.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+NO_REASONS: dict[str, int] = {}  # shared by everything that dropped nothing; never written to
+
+
+class TopicStatistics(NamedTuple):
+    topic: str
+    head: int  # the first offset still kept
+    tail: int  # the offset the next message gets
+    messages_published: int
+    bytes_published: int
+    dropped: Mapping[str, int] = NO_REASONS  # no_subscription ...
+
+
+class SubscriptionStatistics(NamedTuple):
+    subscription: str
+    topic: str
+    backlog_messages: int
+    backlog_bytes: int
+    in_flight_messages: int
+    in_flight_bytes: int
+    oldest_unacked_age_seconds: float
+    delivered: int
+    acked: int
+    returned: int  # nacked, or their lease ran out
+    dead_lettered: int
+    dropped: Mapping[str, int] = NO_REASONS  # expired, retention, capacity; what a filter skips is not dropped
+
+
+class CommitStatistics(NamedTuple):
+    commits: int
+    facts: int
+    bytes_written: int
+    seconds: float  # spent in all commits together
+    buckets: Sequence[tuple[float, int]]  # (bound in seconds, commits that took at most so long), bounds rising
+
+
+class BrokerStatistics(NamedTuple):
+    topics: Sequence[TopicStatistics]
+    subscriptions: Sequence[SubscriptionStatistics]
+    commit: CommitStatistics
+    publishes_refused: Mapping[str, int] = NO_REASONS  # by reason: invalid, full, capacity, stopping ...
+
+
+class Statistics(Protocol):
+    def statistics(self) -> BrokerStatistics: ...
+
+
+class CommitMeter:
+    """Where the writer notes its commits. One thread notes, any thread reads; a reader may be one commit behind."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(COMMIT_SECONDS_BOUNDS) + 1)
+        self._facts = 0
+        self._bytes_written = 0
+        self._seconds = 0.0
+
+    def note(self, seconds: float, *, facts: int, bytes_written: int) -> None:
+        self._counts[bisect_left(COMMIT_SECONDS_BOUNDS, seconds)] += 1
+        self._facts += facts
+        self._bytes_written += bytes_written
+        self._seconds += seconds
+
+    def statistics(self) -> CommitStatistics:
+        counts = list(self._counts)
+        buckets = [(bound, sum(counts[: place + 1])) for place, bound in enumerate(COMMIT_SECONDS_BOUNDS)]
+        return CommitStatistics(sum(counts), self._facts, self._bytes_written, self._seconds, buckets)

@@ -1,0 +1,262 @@
+"""The HTTP door as its users meet it: a prober, a scraper, a curious person and a hostile web page."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock import errors
+from penstock.doors.http.errors import STATUSES, response_to
+from penstock.doors.http.hosts import HostList
+from penstock.doors.http.server import HttpDoor
+from penstock.doors.port import OPEN, STARTING, Condition, join_address
+from penstock.faces.statistics import BrokerStatistics, CommitMeter, SubscriptionStatistics, TopicStatistics
+
+HOSTILE = 'a"b\\c\nd{}'
+
+
+class Counted:
+    """Statistics of a small broker, with a name that tries to break out of its label."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def statistics(self) -> BrokerStatistics:
+        if self.error is not None:
+            raise self.error
+        meter = CommitMeter()
+        meter.note(0.0004, facts=2, bytes_written=100)
+        meter.note(0.015, facts=1, bytes_written=50)
+        meter.note(60, facts=1, bytes_written=1)
+        topics = [
+            TopicStatistics("orders", 2, 12, 10, 1000, {"no_subscription": 3}),
+            TopicStatistics(HOSTILE, 0, 0, 0, 0),
+        ]
+        one = SubscriptionStatistics(
+            "billing", "orders", 7, 700, 2, 200, 1.5, 9, 3, 4, 1, {"expired": 5, "capacity": 6}
+        )
+        return BrokerStatistics(topics, [one], meter.statistics(), {"full": 8})
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        assert self.headers["Content-Type"] == "application/json"
+        return json.loads(self.body)
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.condition = Condition()
+        self.condition.doors["http"] = OPEN
+        self.counted = Counted()
+
+    def ask(self, path: str, method: str = "GET", host: str = "localhost", body: bytes | None = None) -> Answer:
+        """One request to a door that lives just as long."""
+        return asyncio.run(self._ask(lambda port: exchange(port, method, path, host, body)))
+
+    async def _ask(self, exchange: Callable[[int], Answer]) -> Answer:
+        door = HttpDoor(
+            host="127.0.0.1",
+            port=0,
+            statistics=self.counted,
+            condition=self.condition,
+            log=logging.getLogger("test.http"),
+            version="1.2.3",
+            allowed_hosts=["penstock.test"],
+        )
+        await door.start()
+        try:
+            return await asyncio.to_thread(exchange, int(door.address.rpartition(":")[2]))
+        finally:
+            await door.stop(grace_seconds=0)
+
+
+def exchange(port: int, method: str, path: str, host: str, body: bytes | None) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, body=body, headers={"Host": host})
+        response = connection.getresponse()
+        return Answer(response.status, dict(response.getheaders()), response.read())
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_health_is_good_until_the_journal_has_failed(scene: Scene) -> None:
+    answer = scene.ask("/health")
+    assert (answer.status, answer.json) == (200, {"status": "ok"})
+    scene.condition.failed = True
+    answer = scene.ask("/health")
+    assert (answer.status, answer.json) == (503, {"status": "failed"})
+
+
+def test_ready_means_every_door_answers_and_nobody_is_stopping(scene: Scene) -> None:
+    scene.condition.doors["text"] = STARTING
+    answer = scene.ask("/ready")
+    assert (answer.status, answer.json) == (503, {"ready": False, "doors": {"http": "open", "text": "starting"}})
+    scene.condition.doors["text"] = OPEN
+    assert scene.ask("/ready").status == 200
+    scene.condition.stopping = True
+    assert scene.ask("/ready").status == 503
+
+
+def test_a_server_without_doors_is_not_ready() -> None:
+    assert not Condition().ready
+
+
+def samples(answer: Answer) -> dict[tuple[str, ...], float]:
+    """(name, label values ...) -> value, as Prometheus itself reads the page."""
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    families = text_string_to_metric_families(answer.body.decode())
+    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+def test_metrics_say_what_the_broker_counted(scene: Scene) -> None:
+    found = samples(scene.ask("/metrics"))
+    expected = {
+        ("penstock_build_info", "1.2.3"): 1,
+        ("penstock_messages_published_total", "orders"): 10,
+        ("penstock_bytes_published_total", "orders"): 1000,
+        ("penstock_topic_head_offset", "orders"): 2,
+        ("penstock_topic_tail_offset", "orders"): 12,
+        ("penstock_topic_tail_offset", HOSTILE): 0,
+        ("penstock_messages_delivered_total", "orders", "billing"): 9,
+        ("penstock_messages_acked_total", "orders", "billing"): 3,
+        ("penstock_messages_returned_total", "orders", "billing"): 4,
+        ("penstock_messages_dead_lettered_total", "orders", "billing"): 1,
+        ("penstock_backlog_messages", "orders", "billing"): 7,
+        ("penstock_backlog_bytes", "orders", "billing"): 700,
+        ("penstock_in_flight_messages", "orders", "billing"): 2,
+        ("penstock_in_flight_bytes", "orders", "billing"): 200,
+        ("penstock_oldest_unacked_age_seconds", "orders", "billing"): 1.5,
+        ("penstock_messages_dropped_total", "orders", "", "no_subscription"): 3,
+        ("penstock_messages_dropped_total", "orders", "billing", "expired"): 5,
+        ("penstock_messages_dropped_total", "orders", "billing", "capacity"): 6,
+        ("penstock_publishes_refused_total", "full"): 8,
+        ("penstock_commits_total",): 3,
+        ("penstock_facts_written_total",): 4,
+        ("penstock_bytes_written_total",): 151,
+    }
+    assert expected.items() <= found.items()
+
+
+def test_metrics_hold_the_commit_times_as_a_histogram(scene: Scene) -> None:
+    found = samples(scene.ask("/metrics"))
+    assert found["penstock_commit_seconds_bucket", "0.0005"] == 1
+    assert found["penstock_commit_seconds_bucket", "0.01"] == 1
+    assert found["penstock_commit_seconds_bucket", "0.02"] == 2
+    assert found["penstock_commit_seconds_bucket", "5.0"] == 2
+    assert found["penstock_commit_seconds_bucket", "+Inf"] == 3
+    assert found["penstock_commit_seconds_count",] == 3
+    assert found["penstock_commit_seconds_sum",] == pytest.approx(60.0154)
+
+
+def test_metrics_hold_what_the_process_uses(scene: Scene) -> None:
+    found = samples(scene.ask("/metrics"))
+    assert found["process_cpu_seconds_total",] > 0
+    assert found["process_resident_memory_bytes",] > 1_000_000
+    assert found["process_open_fds",] > 3
+    assert found["process_start_time_seconds",] > 1_600_000_000
+
+
+def test_the_front_page_lists_what_is_here(scene: Scene) -> None:
+    answer = scene.ask("/")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert all(path in answer.body.decode() for path in ("Penstock 1.2.3", "/health", "/ready", "/metrics"))
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/metrics"])
+def test_head_is_get_without_the_body(scene: Scene, path: str) -> None:
+    answer = scene.ask(path, "HEAD")
+    assert answer.status == 200
+    assert int(answer.headers["Content-Length"]) > 0
+    assert answer.body == b""
+
+
+def test_what_is_not_here_is_a_404_in_json(scene: Scene) -> None:
+    answer = scene.ask("/nothing")
+    assert answer.status == 404
+    assert answer.json["error"]["code"] == 404
+    assert "GET /" in answer.json["error"]["message"]
+
+
+def test_nothing_here_can_be_written(scene: Scene) -> None:
+    answer = scene.ask("/health", "POST", body=b"{}")
+    assert answer.status == 405
+    assert answer.headers["Allow"] == "GET, HEAD"
+    assert answer.json["error"]["code"] == 405
+
+
+def test_what_the_wire_refuses_is_json_too(scene: Scene) -> None:
+    answer = scene.ask("/", "POST", body=b"x" * 100_000)
+    assert answer.status == 413
+    assert answer.json["error"] == {"code": 413, "message": "Request Entity Too Large"}
+
+
+def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(scene: Scene) -> None:
+    scene.counted.error = errors.UnavailableError("The broker is stopping.")
+    answer = scene.ask("/metrics")
+    assert (answer.status, answer.json["error"]["message"]) == (503, "The broker is stopping.")
+    scene.counted.error = RuntimeError("secret")
+    answer = scene.ask("/metrics")
+    assert (answer.status, answer.json["error"]["message"]) == (500, "Internal Server Error")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8090", 200),
+        ("LOCALHOST.", 200),
+        ("127.0.0.1", 200),
+        ("127.9.9.9:1", 200),
+        ("[::1]:8090", 200),
+        ("penstock.test:8090", 200),
+        ("evil.example", 403),
+        ("evil.example:8090", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("", 403),
+    ],
+)
+def test_a_page_that_points_its_name_at_this_machine_gets_nothing(scene: Scene, host: str, status: int) -> None:
+    assert scene.ask("/metrics", host=host).status == status
+
+
+def test_beyond_this_machine_every_host_is_answered() -> None:
+    assert HostList("0.0.0.0", []).allows("penstock.example")
+
+
+def leaves(kind: type[errors.PenstockError]) -> Iterator[type[errors.PenstockError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from leaves(child)
+
+
+def test_every_error_has_its_status() -> None:
+    own = [kind for kind in leaves(errors.PenstockError) if kind.__module__ == errors.__name__]
+    assert set(own) == set(STATUSES)
+    for kind in own:
+        assert response_to(kind("why")).status == STATUSES[kind]
+    assert response_to(errors.PenstockError("odd")).status == 500
+
+
+def test_an_address_of_the_newer_kind_is_bracketed() -> None:
+    assert join_address("::1", 80) == "[::1]:80"
