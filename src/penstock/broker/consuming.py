@@ -233,7 +233,7 @@ class Consuming(Returning):
         """Give an entry to a message that only its publisher has named so far, if nothing speaks against it."""
         topic = self.state.read_topic(subscription)
         options = subscription.options
-        if topic is None or options.strict_receipts or options.ordering:
+        if topic is None or options.strict_receipts or options.exactly_once or options.ordering:
             return None
         if not subscription.cursor <= offset < topic.tail or offset < topic.head:
             return None
@@ -252,7 +252,7 @@ def _is_good(subscription: Subscription | None, entry: Entry, stamp: int, now: i
     """Whether a receipt still speaks for an outstanding message."""
     if subscription is None or entry.stamp != stamp or 0 < entry.expires_at <= now:
         return False
-    if subscription.options.strict_receipts:
+    if subscription.options.strict_receipts or subscription.options.exactly_once:
         return entry.leased and entry.due > now and stamp > 0
     return entry.leased or not subscription.options.ordering
 

@@ -53,7 +53,7 @@ class Ledger:
 
     def load(self, topic: int, messages: list[Message]) -> None:
         """Messages that a command asked for with a Need."""
-        if messages:
+        if messages and topic in self.state.topics:
             self.cache.load(topic, messages)
 
     def refuse(self, reason: str) -> None:

@@ -42,7 +42,7 @@ class LogCache:
     """Chunks of all topics, with one budget in bytes."""
 
     def __init__(self, budget_bytes: int) -> None:
-        self._budget = budget_bytes
+        self.budget_bytes = budget_bytes
         self._firsts: dict[int, list[int]] = {}  # topic -> first offsets of its chunks, ascending
         self._chunks: OrderedDict[tuple[int, int], Chunk] = OrderedDict()  # oldest load first
         self.bytes = 0
@@ -61,7 +61,8 @@ class LogCache:
         self.load(topic, messages)
 
     def load(self, topic: int, messages: list[Message]) -> None:
-        """Messages read from the journal, none of them here yet."""
+        """Messages read from the journal; those that came here by another way meanwhile are left out."""
+        messages = self._missing(topic, messages)
         for start in range(0, len(messages), CHUNK_MESSAGES):
             part = messages[start : start + CHUNK_MESSAGES]
             chunk = Chunk(part[0].offset)
@@ -110,6 +111,18 @@ class LogCache:
         for first in list(self._firsts.get(topic, ())):
             self._drop(topic, first)
 
+    def _missing(self, topic: int, messages: list[Message]) -> list[Message]:
+        first, until = messages[0].offset, messages[-1].offset + 1
+        span = self.span(topic, first)
+        if span is not None:
+            first += len(span[0]) - span[1]
+        firsts = self._firsts.get(topic, [])
+        place = bisect_right(firsts, first)
+        if place < len(firsts):
+            until = min(until, firsts[place])
+        start = messages[0].offset
+        return messages if until - first == len(messages) else messages[first - start : max(until - start, 0)]
+
     def _fill(self, chunk: Chunk, messages: list[Message]) -> None:
         last = messages[-1]
         size = last.position + last.size - messages[0].position + OVERHEAD_BYTES * len(messages)
@@ -119,7 +132,7 @@ class LogCache:
 
     def _evict(self) -> None:
         # The newest chunk always stays: it is what was asked for or just published.
-        while self.bytes > self._budget and len(self._chunks) > 1:
+        while self.bytes > self.budget_bytes and len(self._chunks) > 1:
             topic, first = next(iter(self._chunks))
             self._drop(topic, first)
 

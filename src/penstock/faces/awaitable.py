@@ -1,0 +1,358 @@
+"""AsyncMessageQueue: the broker for the doors. Awaitable, in one event loop, many callers to a commit.
+
+The rule kept here: commands run in the loop, one after the other, and are applied at once; what they decided is
+committed by a writer thread, and a caller gets its answer when that commit is done. As commits keep the order
+of decisions, whatever an answer rests on is durable before the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
+from penstock.broker.dump import SnapshotDump
+from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
+from penstock.broker.publishing import Appended, Once
+from penstock.errors import PenstockError, UnavailableError
+from penstock.faces import steps
+from penstock.faces.face import Face, log
+from penstock.faces.statistics import BrokerStatistics
+from penstock.faces.tally import statistics
+from penstock.faces.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
+from penstock.faces.waiting import WaitingRoom
+from penstock.journal.port import Journal, JournalFailedError
+
+T = TypeVar("T")
+
+IDLE_SECONDS = 1.0  # how often the writer looks after the journal when nothing else is to do
+
+
+class AsyncMessageQueue(Face):
+    def __init__(self, journal: Journal, **parts: Any) -> None:
+        """Recovers at once; `start` it inside the loop that will use it."""
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by rising number
+        self._room = WaitingRoom()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
+        self._wake_writer = threading.Event()
+        self._stopping = False
+        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")
+        self._writer = threading.Thread(target=self._write, name="penstock-writer", daemon=True)
+        super().__init__(journal, **parts)
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[PenstockError] = self._loop.create_future()
+        self._keeper = self._loop.create_task(self._keep_house())
+        if self._journal.durable:
+            self._writer.start()
+
+    async def close(self) -> None:
+        """Commit what is pending, end with a snapshot, release the journal."""
+        if self._closed:
+            return
+        self._keeper.cancel()
+        self._room.close()
+        await self._flush_quietly()
+        self._stopping = True
+        self._wake_writer.set()
+        if self._writer.is_alive():
+            await asyncio.to_thread(self._writer.join)
+        self._reader.shutdown(wait=True)
+        await asyncio.to_thread(self._close_journal)
+
+    async def _flush_quietly(self) -> None:
+        try:
+            await self._committed(self._submit())
+        except PenstockError as error:
+            log.error("The last commit failed: %s", error)
+
+    # ------------------------------------------------------------------ commits
+
+    def _committed(self, number: int) -> asyncio.Future[None]:
+        """A future that is done when a decision is durable."""
+        assert self._loop is not None, "the queue was not started"
+        future: asyncio.Future[None] = self._loop.create_future()
+        if not self._journal.durable:
+            self._pipeline.flush()
+        if self._pipeline.durable >= number:
+            future.set_result(None)
+        else:
+            self._waiters.append((number, future))
+            self._wake_writer.set()
+        return future
+
+    def _write(self) -> None:
+        """The writer thread: commit what is there; when nothing is, look after the journal."""
+        busy = True
+        while not self._stopping:
+            self._wake_writer.wait(0 if busy else IDLE_SECONDS)
+            if self._wake_writer.is_set():
+                self._wake_writer.clear()
+                self._pipeline.flush()
+                self._call_loop(self._after_commit)
+            busy = self._pipeline.maintain()
+
+    def _call_loop(self, callback: Callable[[], None]) -> None:
+        assert self._loop is not None, "the writer starts after the loop is known"
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(callback)
+
+    def _after_commit(self) -> None:
+        durable, waiters = self._pipeline.durable, self._waiters
+        while waiters and waiters[0][0] <= durable:
+            future = waiters.popleft()[1]
+            if not future.done():
+                future.set_result(None)
+        if self._pipeline.stalled is not None:
+            self._after_refusal(self._pipeline.stalled)
+
+    def _after_refusal(self, error: PenstockError) -> None:
+        """Everything decided since the last commit is void; who waits for it is told."""
+        waiters, self._waiters = self._waiters, deque()
+        for _, future in waiters:
+            if not future.done():
+                future.set_exception(error)
+        if isinstance(error, JournalFailedError):
+            if not self.failed.done():
+                self.failed.set_result(error)
+        else:
+            self._go_back()
+
+    # ------------------------------------------------------------------ how a call runs
+
+    async def _run(self, command: Callable[[], T]) -> T:
+        self._check()
+        result = command()
+        await self._committed(self._submit())
+        return result
+
+    async def _drive(self, walk: steps.Steps[T]) -> T:
+        """Run steps, reading what they ask for; the answer waits for all they decided."""
+        self._check()
+        try:
+            question = walk.send(None)
+            while True:
+                question = walk.send(await self._read(question))
+                self._check()
+        except StopIteration as stop:
+            result: T = stop.value
+        await self._committed(self._submit())
+        return result
+
+    async def _read(self, question: steps.Question) -> int | None:
+        await self._committed(self._submit())  # only what is committed can be read
+        if not self._journal.durable:
+            return self._answer(question)
+        assert self._loop is not None, "a caller runs in the loop"
+        if isinstance(question, steps.Find):
+            return await self._loop.run_in_executor(self._reader, self._journal.find, *question)
+        messages = await self._loop.run_in_executor(self._reader, self._journal.read, *question)
+        self._broker.load(question.topic, messages)
+        return None
+
+    async def _keep_house(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_SECONDS)
+            try:
+                if self._pipeline.stalled is None and self._is_tick_due():
+                    await self._drive(steps.housekeep(self._broker, self._now))
+            except PenstockError as error:
+                log.error("Housekeeping failed: %s", error)
+
+    # ------------------------------------------------------------------ topics and subscriptions
+
+    async def create_topic(self, name: str, options: TopicOptions | None = None) -> TopicMetadata:
+        return TopicMetadata.of(await self._run(lambda: self._broker.create_topic(self._now(), name, options)))
+
+    async def change_topic(self, name: str, options: TopicOptions) -> TopicMetadata:
+        return TopicMetadata.of(await self._run(lambda: self._broker.change_topic(name, options)))
+
+    async def delete_topic(self, name: str) -> None:
+        readers = list(self._broker.state.topic(name).readers)
+        await self._run(lambda: self._broker.delete_topic(name))
+        for number in readers:
+            self._room.wake_all(number)
+
+    async def create_subscription(
+        self, name: str, topic_name: str, options: SubscriptionOptions | None = None
+    ) -> SubscriptionMetadata:
+        subscription = await self._run(lambda: self._broker.create_subscription(self._now(), name, topic_name, options))
+        return SubscriptionMetadata.of(subscription)
+
+    async def change_subscription(self, name: str, options: SubscriptionOptions) -> SubscriptionMetadata:
+        subscription = await self._run(lambda: self._broker.change_subscription(name, options))
+        self._room.wake_all(subscription.number)
+        return SubscriptionMetadata.of(subscription)
+
+    async def delete_subscription(self, name: str) -> None:
+        number = self._broker.state.subscription(name).number
+        await self._run(lambda: self._broker.delete_subscription(name))
+        self._room.wake_all(number)
+
+    async def detach_subscription(self, name: str) -> None:
+        number = self._broker.state.subscription(name).number
+        await self._run(lambda: self._broker.detach_subscription(name))
+        self._room.wake_all(number)
+
+    async def touch_subscription(self, name: str) -> None:
+        await self._run(lambda: self._broker.touch_subscription(self._now(), name))
+
+    def topic(self, name: str) -> TopicMetadata:
+        return TopicMetadata.of(self._broker.state.topic(name))
+
+    def subscription(self, name: str) -> SubscriptionMetadata:
+        return SubscriptionMetadata.of(self._broker.state.subscription(name))
+
+    def topic_exists(self, name: str) -> bool:
+        return name in self._broker.state.topic_names
+
+    def subscription_exists(self, name: str) -> bool:
+        return name in self._broker.state.subscription_names
+
+    def topics(self) -> list[TopicMetadata]:
+        return [TopicMetadata.of(topic) for topic in self._broker.state.topics.values()]
+
+    def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
+        state = self._broker.state
+        chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
+        return [SubscriptionMetadata.of(subscription) for subscription in chosen.values()]
+
+    # ------------------------------------------------------------------ messages
+
+    async def publish(self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None) -> Appended:
+        self._check()
+        self._refuse_when_full()
+        appended = self._broker.publish(self._now(), topic_name, drafts, once)
+        committed = self._committed(self._submit())
+        self._room.wake_readers(self._broker.state.topics[appended.topic], appended.total)
+        await committed
+        return appended
+
+    async def pull(
+        self,
+        name: str,
+        max_messages: int,
+        *,
+        lease_seconds: float | None = None,
+        max_bytes: int = 0,
+        wait_seconds: float = 0,
+    ) -> list[Delivery]:
+        """Lease up to `max_messages`; with nothing ready, wait up to `wait_seconds` for something."""
+        until = self._now() + int(wait_seconds * SECOND)
+        while True:
+            walk = steps.pull(self._broker, self._now, name, max_messages, lease_seconds, max_bytes)
+            deliveries = await self._drive(walk)
+            if deliveries or not await self._wait(name, until):
+                return deliveries
+
+    async def _wait(self, name: str, until: int) -> bool:
+        """Sleep until there may be something to pull; False when the time is over."""
+        now = self._now()
+        subscription = self._broker.state.subscription(name)
+        if until <= now or subscription.detached:
+            return False
+        due = min(until, max(subscription.agenda.next_due(), now + SECOND // 1000))
+        await self._room.wait(subscription.topic, subscription.number, (due - now) / SECOND)
+        return not self._closed
+
+    async def wait_for_messages(self, name: str, wait_seconds: float) -> bool:
+        """For a streaming consumer: whether it is worth to pull again before the time is over."""
+        return await self._wait(name, self._now() + int(wait_seconds * SECOND))
+
+    async def ack(self, receipts: Sequence[str]) -> Settled:
+        return await self._settle(self._broker.ack, receipts)
+
+    async def nack(self, receipts: Sequence[str], delay_seconds: float | None = None) -> Settled:
+        return await self._settle(lambda now, texts: self._broker.nack(now, texts, delay_seconds), receipts)
+
+    async def extend(self, receipts: Sequence[str], seconds: float) -> Settled:
+        return await self._settle(lambda now, texts: self._broker.extend(now, texts, seconds), receipts)
+
+    async def _settle(self, command: Callable[[int, Sequence[str]], Settled], receipts: Sequence[str]) -> Settled:
+        settled = await self._drive(steps.settle(command, self._now, receipts))
+        for number in dict.fromkeys(text.partition("-")[0] for text in receipts):
+            self._room.wake_all(int(number) if number.isdecimal() else 0)
+        return settled
+
+    async def renew(self, receipt: str, seconds: float, data: bytes | None = None) -> Renewed:
+        """Exchange a receipt for a new one, with a new deadline and perhaps a new body."""
+        return await self._drive(steps.renew(self._broker, self._now, receipt, seconds, data))
+
+    async def peek(self, name: str, max_messages: int) -> Peeked:
+        return await self._drive(steps.peek(self._broker, self._now, name, max_messages))
+
+    async def purge(self, name: str) -> None:
+        await self._run(lambda: self._broker.purge(self._now(), name))
+
+    def backlog(self, name: str) -> Backlog:
+        subscription = self._broker.state.subscription(name)
+        return backlog(self._broker.state.read_topic(subscription), subscription)
+
+    # ------------------------------------------------------------------ the log
+
+    async def read(self, topic_name: str, first: int, until: int) -> list[Message]:
+        """The messages of a topic with first <= offset < until that are still kept, straight from the journal."""
+        self._check()
+        topic = self._broker.state.topic(topic_name)
+        first, until = max(first, topic.head), min(until, topic.tail)
+        await self._committed(self._submit())
+        if first >= until:
+            return []
+        assert self._loop is not None, "a caller runs in the loop"
+        return await self._loop.run_in_executor(self._reader, self._journal.read, topic.number, first, until)
+
+    async def first_offset_at(self, topic_name: str, at: int) -> int:
+        return await self._drive(steps.first_offset_at(self._broker.state.topic(topic_name), at))
+
+    async def seek_to_offset(self, name: str, offset: int) -> None:
+        await self._sought(name, self._drive(steps.seek_to_offset(self._broker, self._now, name, offset)))
+
+    async def seek_to_time(self, name: str, at: int) -> None:
+        await self._sought(name, self._drive(steps.seek_to_time(self._broker, self._now, name, at)))
+
+    async def seek_to_snapshot(self, name: str, snapshot: str) -> None:
+        await self._sought(name, self._run(lambda: self._broker.seek_to_snapshot(self._now(), name, snapshot)))
+
+    async def _sought(self, name: str, seek: Any) -> None:
+        await seek
+        subscription = self._broker.state.subscription_names.get(name)
+        if subscription is not None:
+            self._room.wake_all(subscription.number)
+
+    async def create_snapshot(
+        self, snapshot: str, subscription: str, labels: dict[str, str] | None = None
+    ) -> SnapshotDump:
+        return await self._drive(steps.create_snapshot(self._broker, self._now, snapshot, subscription, labels))
+
+    async def change_snapshot(self, name: str, *, expires_at: int, labels: dict[str, str]) -> SnapshotDump:
+        return await self._run(lambda: self._broker.change_snapshot(name, expires_at=expires_at, labels=labels))
+
+    async def delete_snapshot(self, name: str) -> None:
+        await self._run(lambda: self._broker.delete_snapshot(name))
+
+    def snapshots(self) -> list[SnapshotDump]:
+        return list(self._broker.state.snapshots.values())
+
+    # ------------------------------------------------------------------ documents of the doors
+
+    async def put_document(self, kind: str, name: str, body: bytes) -> None:
+        await self._run(lambda: self._broker.put_document(kind, name, body))
+
+    async def remove_document(self, kind: str, name: str) -> None:
+        await self._run(lambda: self._broker.remove_document(kind, name))
+
+    def documents(self, kind: str) -> dict[str, bytes]:
+        return dict(self._broker.state.documents.get(kind, {}))
+
+    # ------------------------------------------------------------------ numbers
+
+    def statistics(self) -> BrokerStatistics:
+        if self._closed:
+            raise UnavailableError("The message queue is closed")
+        return statistics(self._broker, self._pipeline.meter, self._oldest, self._now())

@@ -1,0 +1,297 @@
+"""MessageQueue: the broker for plain programs. Blocking, thread-safe, and durable when it returns.
+
+The rule kept here: a call returns after its commit. Calls from several threads decide one after the other and
+then share commits: whoever comes first to the journal writes for all that wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from penstock.broker.consuming import Delivery, Settled
+from penstock.broker.limits import Limits
+from penstock.broker.model import NO_ATTRIBUTES, Draft, Message, SubscriptionOptions, TopicOptions
+from penstock.broker.publishing import Once
+from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.faces import steps
+from penstock.faces.clock import Clock
+from penstock.faces.face import Face
+from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, subscription_options
+from penstock.faces.views import Backlog, InternalMessage, SubscriptionMetadata, TopicMetadata, backlog
+from penstock.journal.memory import MemoryJournal
+from penstock.journal.port import Journal, JournalFullError
+
+T = TypeVar("T")
+
+
+class MessageQueue(Face):
+    """A message queue in this process.
+
+    >>> queue = MessageQueue()
+    >>> queue.register_topic("orders")
+    >>> queue.register_subscription("billing", "orders")
+    >>> ids = queue.publish("orders", [b"order 1"])
+    >>> message = queue.pull("billing", 10)[0]
+    >>> queue.ack(message.ack_id)
+    """
+
+    _instance: ClassVar[MessageQueue | None] = None
+    _instance_lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(
+        self, journal: Journal | None = None, *, limits: Limits | None = None, clock: Clock | None = None, **parts: Any
+    ) -> None:
+        self._lock = threading.RLock()
+        super().__init__(MemoryJournal() if journal is None else journal, limits=limits, clock=clock, **parts)
+
+    @classmethod
+    def get_instance(cls) -> MessageQueue:
+        """The one queue of this process, in memory, made at the first call."""
+        with cls._instance_lock:
+            if cls._instance is None or cls._instance._closed:
+                cls._instance = cls()
+            return cls._instance
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._close_journal()
+
+    def __enter__(self) -> MessageQueue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ how a call runs
+
+    def _run(self, command: Callable[[], T]) -> T:
+        """Decide under the lock, then wait for the commit outside it."""
+        with self._lock:
+            self._check()
+            self._housekeep()
+            result = command()
+            number = self._submit()
+        self._wait(number)
+        return result
+
+    def _drive(self, make: Callable[[], steps.Steps[T]]) -> T:
+        return self._run(lambda: self._finish(make()))
+
+    def _finish(self, walk: steps.Steps[T]) -> T:
+        answer: int | None = None
+        try:
+            while True:
+                question = walk.send(answer)
+                self._wait(self._submit())  # only what is committed can be read
+                answer = self._answer(question)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def _wait(self, number: int) -> None:
+        try:
+            self._pipeline.wait(number)
+        except JournalFullError:
+            with self._lock:
+                if self._pipeline.stalled is not None:
+                    self._go_back()
+            raise
+        if self._journal.durable:
+            self._pipeline.maintain()
+
+    def _housekeep(self) -> None:
+        if self._is_tick_due():
+            self._finish(steps.housekeep(self._broker, self._now))
+
+    # ------------------------------------------------------------------ topics
+
+    def register_topic(self, topic_name: str, options: TopicOptions | None = None) -> None:
+        self._run(lambda: self._broker.create_topic(self._now(), topic_name, options))
+
+    def unregister_topic(self, topic_name: str) -> None:
+        """Delete a topic with all its messages; its subscriptions stay, detached."""
+        self._run(lambda: self._broker.delete_topic(topic_name))
+
+    def topic_exists(self, topic_name: str) -> bool:
+        with self._lock:
+            return topic_name in self._broker.state.topic_names
+
+    def get_topic(self, topic_name: str) -> TopicMetadata | None:
+        with self._lock:
+            topic = self._broker.state.topic_names.get(topic_name)
+            return TopicMetadata.of(topic) if topic is not None else None
+
+    def get_all_topics(self) -> list[TopicMetadata]:
+        with self._lock:
+            return [TopicMetadata.of(topic) for topic in self._broker.state.topics.values()]
+
+    # ------------------------------------------------------------------ subscriptions
+
+    def register_subscription(
+        self,
+        subscription_name: str,
+        topic_name: str,
+        options: SubscriptionOptions | Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        """Create a subscription; options by name: ack_deadline_seconds, message_ordering, retry_policy, ..."""
+        if not isinstance(options, SubscriptionOptions):
+            options = subscription_options({**(options or {}), **more})
+        elif more:
+            raise InvalidArgumentError("Give SubscriptionOptions or options by name, not both")
+        self._run(lambda: self._broker.create_subscription(self._now(), subscription_name, topic_name, options))
+
+    def unregister_subscription(self, subscription_name: str) -> None:
+        self._run(lambda: self._broker.delete_subscription(subscription_name))
+
+    def subscription_exists(self, subscription_name: str) -> bool:
+        with self._lock:
+            return subscription_name in self._broker.state.subscription_names
+
+    def get_subscription(self, subscription_name: str) -> SubscriptionMetadata | None:
+        with self._lock:
+            subscription = self._broker.state.subscription_names.get(subscription_name)
+            return SubscriptionMetadata.of(subscription) if subscription is not None else None
+
+    def get_subscriptions_for_topic(self, topic_name: str) -> list[SubscriptionMetadata]:
+        with self._lock:
+            topic = self._broker.state.topic(topic_name)
+            return [SubscriptionMetadata.of(reader) for reader in topic.readers.values()]
+
+    def get_all_subscriptions(self) -> list[SubscriptionMetadata]:
+        with self._lock:
+            return [SubscriptionMetadata.of(each) for each in self._broker.state.subscriptions.values()]
+
+    def detach_subscription(self, subscription_name: str) -> None:
+        self._run(lambda: self._broker.detach_subscription(subscription_name))
+
+    # ------------------------------------------------------------------ messages
+
+    def publish(
+        self, topic_name: str, messages: Iterable[InternalMessage | Draft | bytes], once: Once | None = None
+    ) -> list[str]:
+        """Publish messages, all or none; their ids. An id handed in is ignored, the queue gives its own."""
+        drafts = [_draft(message) for message in messages]
+
+        def command() -> list[str]:
+            self._refuse_when_full()
+            return self._broker.publish(self._now(), topic_name, drafts, once).message_ids()
+
+        return self._run(command)
+
+    def pull(self, subscription_name: str, max_messages: int) -> list[InternalMessage]:
+        """Lease up to `max_messages`, oldest first; empty when nothing is ready."""
+        return [InternalMessage.of(delivery) for delivery in self.lease(subscription_name, max_messages)]
+
+    def lease(
+        self, subscription_name: str, max_messages: int, *, lease_seconds: float | None = None, max_bytes: int = 0
+    ) -> list[Delivery]:
+        """As pull, without turning what the broker gives into InternalMessages."""
+        if type(max_messages) is not int or max_messages < 1:
+            raise InvalidArgumentError("max_messages must be a whole number, at least 1")
+        return self._drive(
+            lambda: steps.pull(self._broker, self._now, subscription_name, max_messages, lease_seconds, max_bytes)
+        )
+
+    def ack(self, ack_id: str) -> None:
+        _one(self.ack_many([ack_id]))
+
+    def ack_many(self, ack_ids: Sequence[str]) -> Settled:
+        """Ack in one step; the answer names the receipts that were no longer good."""
+        return self._drive(lambda: steps.settle(self._broker.ack, self._now, ack_ids))
+
+    def nack(self, ack_id: str) -> None:
+        _one(self.nack_many([ack_id]))
+
+    def nack_many(self, ack_ids: Sequence[str], delay_seconds: float | None = None) -> Settled:
+        return self._drive(
+            lambda: steps.settle(lambda now, texts: self._broker.nack(now, texts, delay_seconds), self._now, ack_ids)
+        )
+
+    def modify_ack_deadline(self, ack_id: str, seconds: float) -> None:
+        """Let the lease end `seconds` from now; 0 hands the message back."""
+        if isinstance(seconds, bool) or not 0 <= seconds <= ACK_DEADLINE_MAX_SECONDS:
+            raise InvalidArgumentError(f"Ack deadline must be between 0 and {ACK_DEADLINE_MAX_SECONDS} seconds")
+        _one(
+            self._drive(
+                lambda: steps.settle(lambda now, texts: self._broker.extend(now, texts, seconds), self._now, [ack_id])
+            )
+        )
+
+    def replace_body(self, ack_id: str, data: bytes, lease_seconds: float) -> str:
+        """The holder of a receipt replaces the body; the new receipt."""
+        renewed = self._drive(lambda: steps.renew(self._broker, self._now, ack_id, lease_seconds, data))
+        if not renewed.receipt:
+            raise InvalidArgumentError(f"Invalid ack ID: {ack_id}")
+        return renewed.receipt
+
+    def peek(self, subscription_name: str, max_messages: int) -> list[Message]:
+        """Messages a pull would give, left as they are."""
+        peeked = self._drive(lambda: steps.peek(self._broker, self._now, subscription_name, max_messages))
+        return [message for message, _ in peeked.messages]
+
+    def purge(self, subscription_name: str) -> None:
+        self._run(lambda: self._broker.purge(self._now(), subscription_name))
+
+    def backlog(self, subscription_name: str) -> Backlog:
+        with self._lock:
+            subscription = self._broker.state.subscription(subscription_name)
+            return backlog(self._broker.state.read_topic(subscription), subscription)
+
+    # ------------------------------------------------------------------ the log
+
+    def read(self, topic_name: str, first: int, until: int) -> list[Message]:
+        """The messages of a topic with first <= offset < until that are still kept."""
+        with self._lock:
+            self._check()
+            topic = self._broker.state.topic(topic_name)
+            first, until = max(first, topic.head), min(until, topic.tail)
+            self._wait(self._submit())
+            return self._journal.read(topic.number, first, until) if first < until else []
+
+    def first_offset_at(self, topic_name: str, at: int) -> int:
+        """The first kept offset published at or after an instant (nanoseconds since 1970), or the tail."""
+        return self._drive(lambda: steps.first_offset_at(self._broker.state.topic(topic_name), at))
+
+    def seek_to_offset(self, subscription_name: str, offset: int) -> None:
+        self._drive(lambda: steps.seek_to_offset(self._broker, self._now, subscription_name, offset))
+
+    def seek_to_time(self, subscription_name: str, at: int) -> None:
+        """Messages published before `at` (nanoseconds since 1970) count as acked, kept later ones do not."""
+        self._drive(lambda: steps.seek_to_time(self._broker, self._now, subscription_name, at))
+
+    def seek_to_snapshot(self, subscription_name: str, snapshot_name: str) -> None:
+        self._run(lambda: self._broker.seek_to_snapshot(self._now(), subscription_name, snapshot_name))
+
+    def create_snapshot(self, snapshot_name: str, subscription_name: str) -> None:
+        self._drive(lambda: steps.create_snapshot(self._broker, self._now, snapshot_name, subscription_name, None))
+
+    def delete_snapshot(self, snapshot_name: str) -> None:
+        self._run(lambda: self._broker.delete_snapshot(snapshot_name))
+
+    def oldest_unacked_age_seconds(self, subscription_name: str) -> float:
+        """How long the oldest unacked message has waited; 0 if there is none."""
+        if not self.subscription_exists(subscription_name):
+            raise NotFoundError(f"Subscription not found: {subscription_name}")
+        published = self._drive(lambda: steps.oldest_publish_time(self._broker, subscription_name))
+        return max(0, self._now() - published) / 1e9 if published is not None else 0.0
+
+
+def _draft(message: InternalMessage | Draft | bytes) -> Draft:
+    if isinstance(message, Draft):
+        return message
+    if isinstance(message, bytes | bytearray | memoryview):
+        return Draft(bytes(message))
+    if not isinstance(message, InternalMessage):
+        raise InvalidArgumentError(f"A message must be an InternalMessage or bytes, not {type(message).__name__}")
+    # The caller keeps its dictionary: what it does with it later must not reach the log.
+    attributes = dict(message.attributes) if message.attributes else NO_ATTRIBUTES
+    return Draft(message.data, attributes, message.ordering_key or "")
+
+
+def _one(settled: Settled) -> None:
+    for text in (*settled.malformed, *settled.stale):
+        raise InvalidArgumentError(f"Invalid ack ID: {text}")

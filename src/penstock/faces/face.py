@@ -1,0 +1,126 @@
+"""What both faces share: a broker, its journal, and the way between them.
+
+The rule kept here: commands run one at a time, each leaves its facts in the pipeline before the next begins, and
+after a refused commit the broker goes back to what the journal holds before anything else happens.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from penstock.broker.housekeeping import Broker
+from penstock.broker.ledger import CACHE_BYTES
+from penstock.broker.limits import Limits
+from penstock.broker.retry import SourceAttributes, source_attributes
+from penstock.errors import PenstockError, UnavailableError
+from penstock.faces.clock import Clock, SystemClock
+from penstock.faces.pipeline import Pipeline
+from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
+from penstock.journal.port import Journal, JournalFailedError, JournalFullError
+
+T = TypeVar("T")
+log = logging.getLogger("penstock")
+
+
+class Face:
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        limits: Limits | None = None,
+        clock: Clock | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        describe_source: SourceAttributes = source_attributes,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self._now = self.clock.now
+        self._journal = journal
+        self._broker = Broker(limits, cache_bytes=cache_bytes, describe_source=describe_source)
+        self._pipeline = Pipeline(journal)
+        self._closed = False
+        self._tick_at = 0
+        self._resource_tick_at = 0
+        self._recover()
+
+    def _recover(self) -> None:
+        recovered = self._journal.recover()
+        self._broker.recover(recovered.dump, recovered.facts)
+        self._journal.sweep({topic.number: topic.head for topic in self._broker.state.topics.values()})
+        self._broker.end_endless_leases(self._now())
+        self._submit()
+        self._pipeline.flush()
+
+    def _submit(self) -> int:
+        """Hand over what the last command decided; the number to wait for."""
+        broker, pipeline = self._broker, self._pipeline
+        if not broker.facts:
+            return pipeline.submitted
+        number = pipeline.add(*broker.take())
+        if pipeline.wants_snapshot():
+            pipeline.close_with(broker.state.dump())
+        return number
+
+    def _check(self) -> None:
+        """Before a command: the face is open and agrees with its journal."""
+        if self._closed:
+            raise UnavailableError("The message queue is closed")
+        if self._pipeline.stalled is not None:
+            self._go_back()
+
+    def _go_back(self) -> None:
+        """The journal refused a commit: forget what was decided since, and start from what it holds."""
+        stalled = self._pipeline.stalled
+        if isinstance(stalled, JournalFailedError):
+            raise stalled
+        log.warning("Commit refused, going back to the last one: %s", stalled)
+        recovered = self._journal.recover()
+        broker = self._broker
+        self._broker = type(broker)(
+            broker.limits, cache_bytes=broker.cache.budget_bytes, describe_source=broker.describe_source
+        )
+        self._broker.recover(recovered.dump, recovered.facts)
+        self._pipeline.resume()
+
+    def _refuse_when_full(self) -> None:
+        if self._journal.full:
+            self._broker.refuse("disk")
+            raise JournalFullError()
+
+    def _answer(self, question: Question) -> int | None:
+        """Read what a step asks for, from committed messages."""
+        if isinstance(question, Find):
+            return self._journal.find(question.topic, question.at)
+        self._broker.load(question.topic, self._journal.read(question.topic, question.first, question.until))
+        return None
+
+    def _is_tick_due(self) -> bool:
+        now = self._now()
+        if now < self._tick_at:
+            return False
+        self._tick_at = now + TICK
+        if now >= self._resource_tick_at:
+            self._resource_tick_at = now + RESOURCE_TICK
+            self._broker.expire_resources(now)
+        return True
+
+    def _close_journal(self) -> None:
+        """End with a snapshot, so that the next start has nothing to replay."""
+        self._closed = True
+        try:
+            if self._journal.durable and self._pipeline.stalled is None:
+                self._pipeline.add([], [])
+                self._pipeline.close_with(self._broker.state.dump())
+                self._pipeline.flush()
+        finally:
+            self._journal.close()
+
+
+def logged(action: Callable[[], T]) -> T | None:
+    """Run something that must not stop its caller; a failure is logged."""
+    try:
+        return action()
+    except PenstockError as error:
+        log.error("Housekeeping failed: %s", error)
+        return None

@@ -1,0 +1,133 @@
+"""The way from decided to durable: facts wait here, and whoever flushes commits all of them at once.
+
+The rule kept here: commits happen in the order of the decisions, one at a time, and a number says how far they
+got. When the journal refuses a commit, everything decided since is void: the pipeline stalls until its owner
+has gone back to what the journal holds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from penstock.broker.dump import StateDump
+from penstock.broker.facts import Fact, Forgotten, TopicDeleted
+from penstock.broker.model import Batch, Message
+from penstock.broker.names import MAX_OFFSET
+from penstock.errors import InternalError, PenstockError
+from penstock.faces.statistics import CommitMeter
+from penstock.journal.port import Commit, Journal, JournalFailedError
+
+
+class Group:
+    """What goes into one commit."""
+
+    __slots__ = ("facts", "messages", "snapshot", "through")
+
+    def __init__(self) -> None:
+        self.facts: list[Fact] = []
+        self.messages: dict[int, list[Message]] = {}  # by topic: one batch each
+        self.snapshot: StateDump | None = None
+        self.through = 0
+
+    def add(self, facts: Sequence[Fact], batches: Sequence[Batch]) -> None:
+        self.facts.extend(facts)
+        for batch in batches:
+            known = self.messages.get(batch.topic)
+            if known is None:
+                self.messages[batch.topic] = list(batch.messages)
+            else:
+                known.extend(batch.messages)
+
+    def commit(self) -> Commit:
+        batches = [Batch(topic, messages[0].offset, messages) for topic, messages in self.messages.items()]
+        return Commit(self.facts, batches, self.snapshot)
+
+
+class Pipeline:
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._pending_lock = threading.Lock()  # held for moments: the list of groups
+        self._commit_lock = threading.Lock()  # held while a commit runs: one writer
+        self._groups: list[Group] = []
+        self._submitted = 0
+        self.durable = 0  # decisions up to this number are committed
+        self.void = 0  # decisions up to this number and above `durable` are lost
+        self.stalled: PenstockError | None = None
+        self.meter = CommitMeter()
+
+    @property
+    def submitted(self) -> int:
+        return self._submitted
+
+    def add(self, facts: Sequence[Fact], batches: Sequence[Batch]) -> int:
+        """Queue what a command decided; the number to wait for."""
+        with self._pending_lock:
+            if not self._groups or self._groups[-1].snapshot is not None:
+                self._groups.append(Group())
+            self._submitted += 1
+            self._groups[-1].add(facts, batches)
+            self._groups[-1].through = self._submitted
+            return self._submitted
+
+    def close_with(self, dump: StateDump) -> None:
+        """Let the last group end with a snapshot of the state it leads to."""
+        with self._pending_lock:
+            if self._groups:
+                self._groups[-1].snapshot = dump
+
+    def wants_snapshot(self) -> bool:
+        return self._journal.snapshot_due and not any(group.snapshot for group in self._groups)
+
+    def flush(self) -> None:
+        """Commit all that is pending; callers that come meanwhile find it done."""
+        with self._commit_lock:
+            with self._pending_lock:
+                groups, self._groups = self._groups, []
+            for group in groups:
+                self._commit(group)
+
+    def wait(self, number: int) -> None:
+        """Return once a decision is durable, committing it if nobody else does; raise if it is lost."""
+        if self.durable < number:
+            self.flush()
+        if self.durable < number:
+            raise self.loss(number)
+
+    def loss(self, number: int) -> PenstockError:
+        return self.stalled or InternalError(f"Decision {number} was not committed")
+
+    def resume(self) -> None:
+        """The owner is back at what the journal holds."""
+        with self._pending_lock:
+            self._groups = []
+            self.void = self._submitted
+            if not isinstance(self.stalled, JournalFailedError):
+                self.stalled = None
+
+    def _commit(self, group: Group) -> None:
+        if self.stalled is not None:
+            return
+        started = time.perf_counter()
+        try:
+            self._journal.commit(group.commit())
+        except PenstockError as error:
+            self.stalled = error
+            return
+        self.durable = group.through
+        size = sum(each[-1].position + each[-1].size - each[0].position for each in group.messages.values())
+        self.meter.note(time.perf_counter() - started, facts=len(group.facts), bytes_written=size)
+        self._forget(group.facts)
+
+    def _forget(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            if type(fact) is Forgotten:
+                self._journal.forget(fact.topic, fact.until)
+            elif type(fact) is TopicDeleted:
+                self._journal.forget(fact.topic, MAX_OFFSET)
+
+    def maintain(self) -> bool:
+        """A slice of the journal's idle work."""
+        with self._commit_lock:
+            return self.stalled is None and self._journal.maintain()

@@ -1,0 +1,173 @@
+"""Commands that may have to read the journal before they can decide, as generators.
+
+The rule kept here: no I/O. A generator yields what it needs to know (a range of messages, the offset of an
+instant) and goes on with the answer; the blocking face reads, the awaitable face awaits, and both run this same
+code. Between two steps anything may have happened, so each step asks the broker anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
+from penstock.broker.dump import SnapshotDump
+from penstock.broker.housekeeping import Broker
+from penstock.broker.log import Need
+from penstock.broker.model import SECOND, Message
+from penstock.broker.topic import Topic
+
+T = TypeVar("T")
+
+
+class Find(NamedTuple):
+    """A question to the journal: the first stored offset published at or after `at`."""
+
+    topic: int
+    at: int
+
+
+Question: TypeAlias = Need | Find
+Steps: TypeAlias = Generator[Question, "int | None", T]
+Now: TypeAlias = Callable[[], int]
+
+
+def pull(
+    broker: Broker, now: Now, name: str, max_messages: int, lease_seconds: float | None, max_bytes: int
+) -> Steps[list[Delivery]]:
+    """Up to `max_messages`, gathered over as many looks as it takes."""
+    deliveries: list[Delivery] = []
+    while len(deliveries) < max_messages:
+        room = max_bytes - sum(each.message.size for each in deliveries) if max_bytes else 0
+        if max_bytes and room <= 0:
+            break
+        pulled = broker.pull(now(), name, max_messages - len(deliveries), lease_seconds=lease_seconds, max_bytes=room)
+        deliveries = deliveries + pulled.deliveries if deliveries else pulled.deliveries
+        if pulled.need is not None:
+            yield pulled.need
+        elif not pulled.more or (max_bytes and deliveries):
+            break
+    return deliveries
+
+
+def peek(broker: Broker, now: Now, name: str, max_messages: int) -> Steps[Peeked]:
+    while True:
+        peeked = broker.peek(now(), name, max_messages)
+        if peeked.need is None:
+            return peeked
+        yield peeked.need
+
+
+def settle(command: Callable[[int, Sequence[str]], Settled], now: Now, receipts: Sequence[str]) -> Steps[Settled]:
+    """Ack, nack or extend, until every receipt is decided."""
+    settled = command(now(), receipts)
+    while settled.need is not None:
+        yield settled.need
+        rest = command(now(), settled.pending)
+        settled = Settled(settled.stale + rest.stale, settled.malformed + rest.malformed, rest.pending, rest.need)
+    return settled
+
+
+def renew(broker: Broker, now: Now, receipt: str, seconds: float, data: bytes | None) -> Steps[Renewed]:
+    while True:
+        renewed = broker.renew(now(), receipt, seconds, data)
+        if renewed.need is None:
+            return renewed
+        yield renewed.need
+
+
+def seek_to_offset(broker: Broker, now: Now, name: str, offset: int) -> Steps[None]:
+    while (need := broker.seek_to_offset(now(), name, offset)) is not None:
+        yield need
+
+
+def seek_to_time(broker: Broker, now: Now, name: str, at: int) -> Steps[None]:
+    """Messages published before `at` count as acked, later ones that are still kept do not."""
+    subscription = broker.state.subscription(name)
+    topic = broker.state.read_topic(subscription)
+    offset = 0
+    if topic is not None:
+        offset = yield from first_offset_at(topic, at)
+    yield from seek_to_offset(broker, now, name, offset)
+
+
+def first_offset_at(topic: Topic, at: int) -> Steps[int]:
+    """The first kept offset published at or after `at`, or the tail."""
+    tail = topic.tail
+    if topic.head == tail or topic.last_publish_at < at:
+        return tail
+    found = yield Find(topic.number, at)
+    return max(found, topic.head) if found is not None else tail
+
+
+def create_snapshot(
+    broker: Broker, now: Now, snapshot: str, subscription: str, labels: dict[str, str] | None
+) -> Steps[SnapshotDump]:
+    while True:
+        taken = broker.create_snapshot(now(), snapshot, subscription, labels)
+        if not isinstance(taken, Need):
+            return taken
+        yield taken
+
+
+def oldest_publish_time(broker: Broker, name: str) -> Steps[int | None]:
+    while name in broker.state.subscription_names:
+        message = broker.oldest_unacked(name)
+        if not isinstance(message, Need):
+            return message.publish_time if message is not None else None
+        yield message
+    return None
+
+
+# ---------------------------------------------------------------------- housekeeping
+
+
+def housekeep(broker: Broker, now: Now) -> Steps[None]:
+    """What time asks for where no command does: due leases, retention."""
+    at = now()
+    for name in [s.name for s in broker.state.subscriptions.values() if s.agenda.next_due() <= at]:
+        while name in broker.state.subscription_names and (need := broker.settle(now(), name)) is not None:
+            yield need
+    for topic in [topic for topic in broker.state.topics.values() if broker.is_trim_due(at, topic)]:
+        yield from _trim(broker, now, topic)
+
+
+def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
+    at = now()
+    offsets = {}
+    for time in broker.retention_times(at, topic):
+        found = yield Find(topic.number, time)
+        offsets[time] = topic.tail if found is None else found
+    fullest = yield from _first_within_cap(broker, topic)
+    while topic.number in broker.state.topics and (need := broker.trim(at, topic, offsets, fullest)) is not None:
+        yield need
+
+
+def _first_within_cap(broker: Broker, topic: Topic) -> Steps[int]:
+    """The first offset from which the topic is within its cap in bytes, by bisection over positions."""
+    cap = topic.options.retention_bytes
+    wanted = topic.position - cap
+    if not cap or topic.head_position >= wanted:
+        return 0
+    low, high = topic.head, topic.tail
+    while low < high:
+        middle = (low + high) // 2
+        message = yield from _message(broker, topic, middle)
+        if message is None or message.position >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _message(broker: Broker, topic: Topic, offset: int) -> Steps[Message | None]:
+    while topic.number in broker.state.topics and topic.head <= offset:
+        found = broker.look_up(topic, offset)
+        if isinstance(found, Message):
+            return found
+        yield found
+    return None
+
+
+TICK = SECOND
+RESOURCE_TICK = 60 * SECOND

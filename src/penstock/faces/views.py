@@ -1,0 +1,107 @@
+"""What a face shows of topics, subscriptions and snapshots: records that do not change under the reader.
+
+The rule kept here: nobody outside the broker holds a piece of its state.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from penstock.broker.consuming import Delivery
+from penstock.broker.model import SECOND, SubscriptionOptions, TopicOptions
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
+
+
+def instant(nanoseconds: int) -> datetime:
+    """A moment as a datetime, to the microsecond."""
+    whole, rest = divmod(nanoseconds, SECOND)
+    return datetime.fromtimestamp(whole, UTC).replace(microsecond=rest // 1000)
+
+
+class TopicMetadata(NamedTuple):
+    name: str
+    created: datetime
+    options: TopicOptions
+    number: int
+    head: int  # the first offset that can be read
+    tail: int  # the offset of the next message
+
+    @classmethod
+    def of(cls, topic: Topic) -> TopicMetadata:
+        return cls(topic.name, instant(topic.created_at), topic.options, topic.number, topic.head, topic.tail)
+
+
+class SubscriptionMetadata(NamedTuple):
+    name: str
+    topic: str  # still the name after the topic is deleted
+    created: datetime
+    options: SubscriptionOptions
+    detached: bool
+    number: int
+
+    @classmethod
+    def of(cls, subscription: Subscription) -> SubscriptionMetadata:
+        return cls(
+            subscription.name,
+            subscription.topic_name,
+            instant(subscription.created_at),
+            subscription.options,
+            subscription.detached,
+            subscription.number,
+        )
+
+
+class Backlog(NamedTuple):
+    """How much a subscription has before it."""
+
+    messages: int  # not acked, in flight included; with a filter an upper bound until the cursor has passed
+    bytes: int
+    in_flight_messages: int
+    in_flight_bytes: int
+
+
+def backlog(topic: Topic | None, subscription: Subscription) -> Backlog:
+    if topic is None:
+        return Backlog(0, 0, 0, 0)
+    return Backlog(
+        topic.tail - subscription.settled,
+        topic.position - subscription.settled_bytes,
+        subscription.in_flight,
+        subscription.in_flight_bytes,
+    )
+
+
+class InternalMessage(NamedTuple):
+    """A message as the in-process queue hands it in and out.
+
+    To publish, only `data` is needed: InternalMessage(b"hello"). The queue gives the rest.
+    """
+
+    data: bytes
+    attributes: dict[str, str] = {}
+    ordering_key: str | None = None
+    id: str = ""
+    publish_time: datetime | None = None
+    delivery_attempt: int = 1
+    ack_id: str = ""
+    publish_time_ns: int = 0
+
+    @property
+    def length(self) -> int:
+        return len(self.data)
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> InternalMessage:
+        message = delivery.message
+        return cls(
+            message.data,
+            dict(message.attributes),
+            message.ordering_key or None,
+            delivery.id,
+            instant(message.publish_time),
+            delivery.attempt,
+            delivery.receipt,
+            message.publish_time,
+        )
