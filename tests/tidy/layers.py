@@ -39,8 +39,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
 }
 
-# The journals themselves: `assembly` names them, everybody else is handed one.
-JOURNALS = {"memory", "sqlite", "postgres"}
+# The journals that need more than this process: `assembly` names them, everybody else is handed one. The memory
+# journal needs nothing, so a bare queue may make its own.
+JOURNALS = {"sqlite", "postgres"}
 
 # What the pure broker may not reach for: the clock, chance, threads, files, sockets, other processes, logs.
 # fmt: off

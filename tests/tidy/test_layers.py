@@ -79,10 +79,10 @@ def test_a_wrong_import_is_found(tmp_path: Path, name: str, text: str) -> None:
         ("doors/text/server.py", "from penstock.doors.http import server"),
         ("doors/http/server.py", "from ..text.server import run"),
         ("doors/port.py", "import penstock.doors.http"),
-        ("faces/blocking.py", "from penstock.journal.memory import MemoryJournal"),
+        ("faces/blocking.py", "from penstock.journal.sqlite import SqliteJournal"),
         ("server.py", "from penstock.journal import sqlite"),
         ("journal/memory.py", "from penstock.journal.sqlite import writer"),
-        ("journal/port.py", "from penstock.journal.memory import MemoryJournal"),
+        ("journal/port.py", "from penstock.journal.sqlite import SqliteJournal"),
     ],
 )
 def test_a_neighbour_is_found(tmp_path: Path, name: str, text: str) -> None:
