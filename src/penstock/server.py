@@ -1,0 +1,273 @@
+"""The life of a server process: open the parts, open the doors, say so, wait, and close everything in order.
+
+    open the parts -> start the doors -> banner and ready file -> wait for a signal or a journal failure
+    -> no longer ready -> stop the doors -> close the queue
+
+The rule kept here: whatever goes wrong ends in one sentence and an exit code (1 operational, 3 the journal failed),
+and nothing that was opened stays open. The server knows its parts only by the protocols below; `assembly` builds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, Protocol, TextIO, TypeAlias
+
+from penstock.doors.http.hosts import is_loopback
+from penstock.doors.port import OPEN, STARTING, STOPPING, Condition, Door
+from penstock.errors import PenstockError
+from penstock.settings import Settings, installed_version
+from penstock.wire.failure import where
+
+EXIT_OPERATIONAL = 1
+EXIT_USAGE = 2
+EXIT_JOURNAL_FAILED = 3
+
+log = logging.getLogger("penstock.server")
+
+
+class Queue(Protocol):
+    @property
+    def failed(self) -> asyncio.Future[Any]:
+        """Done, with the cause as its result, once the journal could not make a write durable."""
+
+    async def close(self) -> None:
+        """Commit what was accepted, then release the journal."""
+
+
+class Parts(Protocol):
+    @property
+    def queue(self) -> Queue: ...
+
+    @property
+    def doors(self) -> Sequence[Door]:
+        """The first opens first and closes last: the one that tells others how the server is."""
+
+    @property
+    def condition(self) -> Condition: ...
+
+
+OpenParts: TypeAlias = Callable[[Settings], Parts | Awaitable[Parts]]
+
+
+class ServeError(Exception):
+    """The server cannot go on; the text is the one sentence the operator sees."""
+
+
+def run(settings: Settings, open_parts: OpenParts, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+    """Serve until a signal or a failure; the exit code. The caller has set up logging."""
+    server = Server(settings, open_parts, out=out or sys.stdout)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            code = runner.run(server.serve())
+        log.info("stopped")
+        return code
+    except ServeError as error:
+        print(f"penstock: {escape_controls(str(error))}", file=err or sys.stderr)
+        return EXIT_OPERATIONAL
+
+
+class Server:
+    def __init__(
+        self, settings: Settings, open_parts: OpenParts, *, out: TextIO, exit_now: Callable[[int], Any] = os._exit
+    ) -> None:
+        self._settings = settings
+        self._open_parts = open_parts
+        self._out = out
+        self._exit_now = exit_now
+        self._stop = asyncio.Event()
+
+    async def serve(self) -> int:
+        self._watch_signals()
+        parts = await self._open()
+        started: list[Door] = []
+        try:
+            for door in parts.doors:
+                parts.condition.doors[door.name] = STARTING
+            for door in parts.doors:
+                await self._start(door)
+                started.append(door)
+                parts.condition.doors[door.name] = OPEN
+            self._announce(parts.doors)
+            return await self._wait(parts)
+        finally:
+            await self._close(parts, started)
+
+    def signalled(self, number: int) -> None:
+        """The first signal drains, the second leaves at once: what was accepted is in the journal either way."""
+        if self._stop.is_set():
+            self._remove_ready_file()
+            self._exit_now(128 + number)
+        self._stop.set()
+
+    def _watch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
+                loop.add_signal_handler(number, self.signalled, number)
+
+    async def _open(self) -> Parts:
+        try:
+            opened = self._open_parts(self._settings)
+            return await opened if isawaitable(opened) else opened
+        except PenstockError as error:
+            raise ServeError(error.message) from error
+        except OSError as error:
+            raise ServeError(f"cannot use the data folder {self._settings.data}: {_reason(error)}") from error
+
+    async def _start(self, door: Door) -> None:
+        try:
+            await door.start()
+        except PenstockError as error:
+            raise ServeError(f"cannot open the {door.name} door: {error.message}") from error
+        except OSError as error:
+            place = f"{self._settings.host}:{self._settings.port_of(door.name)}"
+            raise ServeError(f"cannot open the {door.name} door on {place}: {_reason(error)}") from error
+
+    def _announce(self, doors: Sequence[Door]) -> None:
+        if not is_loopback(self._settings.host):
+            log.warning("listening on %s: whoever reaches this address may use the broker", self._settings.host)
+        self._write_ready_file(doors)
+        with suppress(OSError):  # nobody reads our output; that is no reason to stop
+            self._out.write(banner(self._settings, doors))
+            self._out.flush()
+        log.info("ready: %s", ", ".join(f"{door.name} {door.address}" for door in doors) or "no door is open")
+
+    async def _wait(self, parts: Parts) -> int:
+        stop: asyncio.Future[Any] = asyncio.ensure_future(self._stop.wait())
+        failed: asyncio.Future[Any] = parts.queue.failed
+        try:
+            await asyncio.wait({stop, failed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop.cancel()
+        if not failed.done():
+            log.info("stopping")
+            return 0
+        parts.condition.failed = True
+        log.critical("the journal failed, nothing more is accepted: %s", failed.result())
+        return EXIT_JOURNAL_FAILED
+
+    async def _close(self, parts: Parts, started: Sequence[Door]) -> None:
+        parts.condition.stopping = True
+        for door in started:
+            parts.condition.doors[door.name] = STOPPING
+        self._remove_ready_file()
+        until = time.monotonic() + self._settings.grace_seconds
+        await asyncio.gather(*(self._stop_door(door, until) for door in started[1:]))
+        for door in started[:1]:
+            await self._stop_door(door, until)
+        await _logged(parts.queue.close(), "closing the queue")
+
+    async def _stop_door(self, door: Door, until: float) -> None:
+        await _logged(door.stop(max(0.0, until - time.monotonic())), f"closing the {door.name} door")
+
+    def _write_ready_file(self, doors: Sequence[Door]) -> None:
+        if self._settings.ready_file is None:
+            return
+        path = Path(self._settings.ready_file)
+        content = {"pid": os.getpid(), **{door.name: door.address for door in doors}}
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+            temporary.replace(path)  # whoever waits for the file never sees half of it
+        except OSError as error:
+            raise ServeError(f"cannot write the ready file {path}: {_reason(error)}") from error
+
+    def _remove_ready_file(self) -> None:
+        if self._settings.ready_file is not None:
+            with suppress(OSError):
+                Path(self._settings.ready_file).unlink(missing_ok=True)
+
+
+def banner(settings: Settings, doors: Sequence[Door]) -> str:
+    """What a person reads after starting the server, plain enough for a pipe."""
+    store = "memory only: a restart forgets everything" if settings.memory else str(Path(settings.data).absolute())
+    width = max([len("data"), *(len(door.name) for door in doors)])
+    lines = [f"Penstock {installed_version()}", "", f"  {'data':<{width}}  {store}"]
+    for door in doors:
+        lines.append(f"  {door.name:<{width}}  {door.address}")
+        lines += [f"  {'':<{width}}    {hint}" for hint in door.hints]
+    return "\n".join([*lines, "", "Ready. Ctrl-C stops.", ""])
+
+
+async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
+    """One step of closing: a failure is told and does not keep the others from closing."""
+    try:
+        await step
+    except PenstockError as error:
+        log.error("%s: %s", what, error.message)
+    except Exception as error:  # noqa: BLE001 - the next thing must close as well
+        log.error("%s failed: %s", what, where(error))
+
+
+def _reason(error: OSError) -> str:
+    """The system's own words. asyncio puts its own, longer ones in front of them."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+# Logging: standard library loggers everywhere, made visible only here.
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+
+
+def escape_controls(text: str) -> str:
+    """One line, whatever the text: a peer cannot add lines to a log, nor colours to a terminal."""
+    return text.translate(_CONTROLS)
+
+
+class TextLines(logging.Formatter):
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escape_controls(super().format(record))
+
+
+class JsonLines(logging.Formatter):
+    def __init__(self) -> None:
+        super().__init__(datefmt="%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)  # ASCII only, so every control character is escaped
+
+
+def set_up_logging(settings: Settings, stream: TextIO | None = None) -> None:
+    """Log lines of the whole process go to standard error; standard output belongs to the banner."""
+    lines = logging.StreamHandler(stream or sys.stderr)
+    lines.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [lines]
+    root.setLevel(settings.log_level.upper())

@@ -1,0 +1,251 @@
+"""The life of a server process, with parts that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock import server as server_module
+from penstock.doors.port import Condition
+from penstock.errors import DamagedStoreError, InternalError
+from penstock.server import ServeError, Server, run, set_up_logging
+from penstock.settings import Settings
+
+
+class FakeQueue:
+    def __init__(self, story: list[str]) -> None:
+        self.failed: asyncio.Future[InternalError] = asyncio.get_running_loop().create_future()
+        self._story = story
+
+    async def close(self) -> None:
+        self._story.append("queue closed")
+
+
+class FakeDoor:
+    def __init__(self, name: str, parts: FakeParts, *, error: Exception | None = None) -> None:
+        self.name = name
+        self.address = ""
+        self.hints = [f"export {name.upper()}=here"]
+        self._parts = parts
+        self._error = error
+
+    async def start(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self.address = f"127.0.0.1:{len(self.name)}"
+        self._parts.story.append(f"{self.name} open")
+
+    async def stop(self, grace_seconds: float) -> None:
+        self._parts.story.append(f"{self.name} closed, ready={self._parts.condition.ready}, grace={grace_seconds > 5}")
+
+
+class FakeParts:
+    def __init__(self, *, second_door: Exception | None = None) -> None:
+        self.story: list[str] = []
+        self.condition = Condition()
+        self.queue = FakeQueue(self.story)
+        self.doors = [FakeDoor("http", self), FakeDoor("text", self, error=second_door)]
+
+
+class Scene:
+    """A server whose parts can be reached once it is ready."""
+
+    def __init__(self, settings: Settings | None = None, second_door: Exception | None = None) -> None:
+        self.out = io.StringIO()
+        self.exits: list[int] = []
+        self.ready = asyncio.Event()
+        self._second_door = second_door
+        self.server = Server(settings or Settings(memory=True), self.open, out=self.out, exit_now=self.exits.append)
+
+    def open(self, settings: Settings) -> FakeParts:
+        self.parts = FakeParts(second_door=self._second_door)
+        return self.parts
+
+    async def begin(self) -> asyncio.Task[int]:
+        task = asyncio.create_task(self.server.serve())
+        while not (hasattr(self, "parts") and self.parts.condition.ready) and not task.done():
+            await asyncio.sleep(0)
+        return task
+
+
+def test_a_signal_drains_and_ends_with_0() -> None:
+    async def story() -> None:
+        scene = Scene()
+        task = await scene.begin()
+        scene.server.signalled(signal.SIGTERM)
+        assert await task == 0
+        assert scene.parts.story == [
+            "http open",
+            "text open",
+            "text closed, ready=False, grace=True",
+            "http closed, ready=False, grace=True",  # last, so that it can say that the server is stopping
+            "queue closed",
+        ]
+
+    asyncio.run(story())
+
+
+def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        ready_file = tmp_path / "ready.json"
+        scene = Scene(Settings(memory=True, ready_file=str(ready_file)))
+        task = await scene.begin()
+        scene.server.signalled(signal.SIGINT)
+        scene.server.signalled(signal.SIGINT)
+        assert scene.exits == [130]
+        assert not ready_file.exists()
+        await task
+
+    asyncio.run(story())
+
+
+def test_a_failed_journal_ends_with_3_and_one_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        scene = Scene()
+        task = await scene.begin()
+        scene.parts.queue.failed.set_result(InternalError("fsync: input/output error"))
+        assert await task == 3
+        assert scene.parts.condition.failed
+        assert scene.parts.story[-1] == "queue closed"
+
+    asyncio.run(story())
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line == "the journal failed, nothing more is accepted: fsync: input/output error"
+
+
+def test_a_door_that_cannot_open_closes_what_was_opened() -> None:
+    async def story() -> None:
+        scene = Scene(second_door=OSError(98, "a long sentence of asyncio"))
+        with pytest.raises(ServeError, match=r"^cannot open the text door on 127.0.0.1:9123: Address already in use$"):
+            await scene.server.serve()
+        assert scene.parts.story == ["http open", "http closed, ready=False, grace=True", "queue closed"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (DamagedStoreError("The store in d is damaged: row 7."), "penstock: The store in d is damaged: row 7.\n"),
+        (PermissionError(13, "x"), "penstock: cannot use the data folder ./d: Permission denied\n"),
+        (DamagedStoreError("a\nb\x1b[31m"), "penstock: a\\nb\\x1b[31m\n"),
+    ],
+)
+def test_a_store_that_cannot_be_opened_is_one_sentence_and_exit_1(error: Exception, sentence: str) -> None:
+    def open_parts(settings: Settings) -> FakeParts:
+        raise error
+
+    complaints = io.StringIO()
+    assert run(Settings(data="./d"), open_parts, out=io.StringIO(), err=complaints) == 1
+    assert complaints.getvalue() == sentence
+
+
+def test_parts_may_be_opened_by_a_coroutine() -> None:
+    async def open_parts(settings: Settings) -> FakeParts:
+        parts = FakeParts()
+        parts.queue.failed.set_result(InternalError())
+        return parts
+
+    assert run(Settings(memory=True), open_parts, out=io.StringIO()) == 3
+
+
+def test_the_banner_says_where_everything_is() -> None:
+    async def story() -> None:
+        scene = Scene()
+        task = await scene.begin()
+        scene.server.signalled(signal.SIGTERM)
+        await task
+        lines = scene.out.getvalue().splitlines()
+        assert lines[0].startswith("Penstock ")
+        assert "  data  memory only: a restart forgets everything" in lines
+        assert "  http  127.0.0.1:4" in lines
+        assert "          export HTTP=here" in lines
+        assert lines[-1] == "Ready. Ctrl-C stops."
+
+    asyncio.run(story())
+
+
+def test_the_ready_file_names_every_door_and_goes_with_the_server(tmp_path: Path) -> None:
+    async def story() -> None:
+        ready_file = tmp_path / "ready.json"
+        scene = Scene(Settings(memory=True, ready_file=str(ready_file)))
+        task = await scene.begin()
+        content = json.loads(ready_file.read_text())
+        assert content.pop("pid") > 0
+        assert content == {"http": "127.0.0.1:4", "text": "127.0.0.1:4"}
+        scene.server.signalled(signal.SIGTERM)
+        await task
+        assert list(tmp_path.iterdir()) == []
+
+    asyncio.run(story())
+
+
+def test_a_ready_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    async def story() -> None:
+        scene = Scene(Settings(memory=True, ready_file=str(tmp_path / "absent" / "ready.json")))
+        with pytest.raises(ServeError, match=r"cannot write the ready file .*: No such file or directory"):
+            await scene.server.serve()
+        assert scene.parts.story[-1] == "queue closed"
+
+    asyncio.run(story())
+
+
+def test_listening_beyond_this_machine_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        scene = Scene(Settings(memory=True, host="0.0.0.0"))
+        task = await scene.begin()
+        scene.server.signalled(signal.SIGTERM)
+        await task
+
+    asyncio.run(story())
+    assert "listening on 0.0.0.0: whoever reaches this address may use the broker" in caplog.text
+
+
+@pytest.fixture
+def logged() -> Callable[[str, str], str]:
+    """What one log call leaves in a log of the given format."""
+
+    def write(log_format: str, text: str) -> str:
+        stream = io.StringIO()
+        root = logging.getLogger()
+        before = root.handlers[:], root.level
+        try:
+            set_up_logging(Settings(log_format=log_format), stream)
+            logging.getLogger("penstock.test").info("said %s", text)
+        finally:
+            root.handlers[:], level = before
+            root.setLevel(level)
+        return stream.getvalue()
+
+    return write
+
+
+HOSTILE = "a\r\n2025-01-01 ERROR forged\x1b[2J\x9b\u2028\x00"
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_log_line_is_one_line_whatever_a_peer_sends(logged: Callable[[str, str], str], log_format: str) -> None:
+    line = logged(log_format, HOSTILE)
+    assert line.endswith("\n")
+    assert line.removesuffix("\n").isprintable()
+    assert "forged" in line
+
+
+def test_json_lines_are_json_and_keep_the_text(logged: Callable[[str, str], str]) -> None:
+    line = json.loads(logged("json", HOSTILE))
+    assert line["message"] == f"said {HOSTILE}"
+    assert (line["level"], line["logger"]) == ("info", "penstock.test")
+    assert line["at"].endswith("Z")
+
+
+def test_the_server_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert server_module._loop_factory() is None
