@@ -58,7 +58,7 @@ class Housekeeping(Replay):
 
     def retention_times(self, now: int, topic: Topic) -> list[int]:
         """The instants whose offsets `trim` will want to know for a topic."""
-        own = topic.options.retention_seconds
+        own = self.retention_seconds(topic)
         topic.trim_at = now + int(min(max(own / 100, 1), 600) * SECOND)
         seconds = [own, *(reader.options.retention_seconds for reader in topic.readers.values())]
         times = {now - int(each * SECOND) for each in seconds if each}
@@ -92,9 +92,8 @@ class Housekeeping(Replay):
         return lowest
 
     def _retained_from(self, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int) -> list[int]:
-        if not topic.options.retention_seconds:
-            return []
-        return [max(self._floor(now, topic.options.retention_seconds, offsets), fullest)]
+        seconds = self.retention_seconds(topic)
+        return [max(self._floor(now, seconds, offsets), fullest)] if seconds else []
 
     def _forget(self, topic: Topic, until: int) -> Need | None:
         if until <= topic.head:

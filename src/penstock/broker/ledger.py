@@ -56,6 +56,13 @@ class Ledger:
         if messages and topic in self.state.topics:
             self.cache.load(topic, messages)
 
+    def retention_seconds(self, topic: Topic) -> float:
+        """How long a topic keeps what is acked."""
+        return max(topic.options.retention_seconds, self.limits.retention_seconds)
+
+    def retention_bytes(self, topic: Topic) -> int:
+        return topic.options.retention_bytes or self.limits.retention_bytes
+
     def refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
 

@@ -24,11 +24,10 @@ class Limits:
     queue_max_messages: int = 10_000  # unacked per subscription
     queue_max_bytes: int = 100 * MIB
     refuse_when_full: bool = False  # True: the publish fails; False: that subscription goes without
+    retention_seconds: float = 0  # the least that every topic keeps acked messages, whatever its own options say
+    retention_bytes: int = 0  # the cap on them where a topic has none of its own
     scan_max_messages: int = 10_000  # how much of the log one pull looks through
     producer_idle_seconds: float = 7 * 86400  # how long a publish-once key is remembered
-
-
-UNLIMITED_QUEUES = {"queue_max_messages": 0, "queue_max_bytes": 0}
 
 
 def check_draft(draft: Draft, limits: Limits) -> int:

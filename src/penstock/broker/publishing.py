@@ -61,7 +61,7 @@ class Publishing(Ledger):
         if not drafts:
             return Appended(topic.number, first, 0)
         discards = self._discards(topic, sizes, size)
-        stored = bool(topic.readers) or topic.options.retention_seconds > 0 or self._is_kept_by_snapshot(topic)
+        stored = bool(topic.readers) or self.retention_seconds(topic) > 0 or self._is_kept_by_snapshot(topic)
         messages = _messages(topic, at, drafts, sizes) if stored else []
         if not stored and topic.head < topic.tail:
             self.emit(Forgotten(topic.number, topic.tail, topic.position))

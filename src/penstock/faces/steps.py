@@ -145,7 +145,7 @@ def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
 
 def _first_within_cap(broker: Broker, topic: Topic) -> Steps[int]:
     """The first offset from which the topic is within its cap in bytes, by bisection over positions."""
-    cap = topic.options.retention_bytes
+    cap = broker.retention_bytes(topic)
     wanted = topic.position - cap
     if not cap or topic.head_position >= wanted:
         return 0

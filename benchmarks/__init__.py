@@ -1,0 +1,1 @@
+"""Measurements, never assertions: each script prints rates, CPU per message and the ratio to a peer beside it."""

@@ -1,0 +1,30 @@
+"""`python -m benchmarks [name ...] [--quick]`: run all benchmarks, or those named.
+
+The rule kept here: a benchmark is a module with a `main(quick)`; adding one is adding its name to the list.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from importlib import import_module
+
+BENCHMARKS = ("broker",)
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    quick = "--quick" in words
+    names = [word for word in words if not word.startswith("-")] or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"Unknown benchmark: {unknown[0]}. There are: {', '.join(BENCHMARKS)}")
+    print(f"Python {platform.python_version()}, {platform.machine()}, {time.strftime('%Y-%m-%d')}, quick={quick}")
+    for name in names:
+        print(f"\n== {name}")
+        import_module(f"benchmarks.{name}").main(quick)
+
+
+if __name__ == "__main__":
+    main()
