@@ -1,0 +1,1 @@
+"""The real server, killed while it works."""

@@ -1,0 +1,108 @@
+"""The process that gets killed: the real server with one more door, which makes load inside it.
+
+Run as a script it is a nursery: it imports everything once and forks a server for each line it reads, so that a
+hundred rounds cost forks and not interpreter starts. The load notes every step on a pipe: what it is about to ack,
+and what was answered. The pipe outlives the process, so a note that was written is never lost by the kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock import assembly, server
+from penstock.broker.model import Draft
+from penstock.errors import AlreadyExistsError
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.settings import Settings
+
+PUBLISHERS = 3
+CONSUMERS = 2
+BATCH = 8
+
+
+class LoadDoor:
+    """Publishes and consumes as fast as the queue lets it."""
+
+    name = "load"
+    address = "inside"
+    hints: Sequence[str] = ()
+
+    def __init__(self, queue: AsyncMessageQueue, notes: int, label: str) -> None:
+        self._queue = queue
+        self._notes = notes
+        self._label = label
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        try:
+            await self._queue.create_topic("t")
+            await self._queue.create_subscription("s", "t")
+        except AlreadyExistsError:
+            pass  # every round but the first
+        self._tasks = [asyncio.create_task(self._publish(number)) for number in range(PUBLISHERS)]
+        self._tasks += [asyncio.create_task(self._consume()) for _ in range(CONSUMERS)]
+
+    async def stop(self, grace_seconds: float) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _publish(self, number: int) -> None:
+        count = 0
+        while True:
+            bodies = [f"{self._label}-{number}-{count + each}" for each in range(BATCH)]
+            count += BATCH
+            await self._queue.publish("t", [Draft(body.encode()) for body in bodies])
+            self._note("published", bodies)
+
+    async def _consume(self) -> None:
+        while True:
+            deliveries = await self._queue.pull("s", BATCH, wait_seconds=1)
+            bodies = [delivery.message.data.decode() for delivery in deliveries]
+            keep = len(deliveries) // 4  # some are left leased, so that leases are recovered as well
+            self._note("acking", bodies[keep:])
+            await self._queue.ack([delivery.receipt for delivery in deliveries[keep:]])
+            self._note("acked", bodies[keep:])
+
+    def _note(self, what: str, bodies: Sequence[str]) -> None:
+        if bodies:
+            os.write(self._notes, f"{what} {' '.join(bodies)}\n".encode())
+
+
+def serve(data: Path, label: str, notes: int) -> int:
+    settings = Settings(
+        data=str(data),
+        http_port=0,
+        pubsub_port=None,
+        azure_port=None,
+        text_port=None,
+        flight_port=None,
+        log_level="error",
+    )
+
+    async def open_parts(given: Settings) -> assembly.Parts:
+        parts = await assembly.open_parts(given)
+        return parts._replace(doors=[*parts.doors, LoadDoor(parts.queue, notes, label)])
+
+    with Path(os.devnull).open("w") as nowhere:
+        return server.run(settings, open_parts, out=nowhere)
+
+
+def main() -> None:
+    """Each line of input is a data folder and a label; the answer is the process id of a new server."""
+    for line in sys.stdin:
+        folder, label = line.split()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        pid = os.fork()
+        if not pid:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os._exit(serve(Path(folder), label, sys.stdout.fileno()))
+        os.write(sys.stdout.fileno(), f"pid {pid}\n".encode())
+
+
+if __name__ == "__main__":
+    main()
