@@ -38,7 +38,6 @@ class AsyncMessageQueue(Face):
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by rising number
         self._room = WaitingRoom()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
         self._wake_writer = threading.Event()
         self._stopping = False
         self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")

@@ -19,6 +19,8 @@ from penstock.faces import steps
 from penstock.faces.clock import Clock
 from penstock.faces.face import Face
 from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, subscription_options
+from penstock.faces.statistics import BrokerStatistics
+from penstock.faces.tally import statistics
 from penstock.faces.views import Backlog, InternalMessage, SubscriptionMetadata, TopicMetadata, backlog
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, JournalFullError
@@ -278,6 +280,12 @@ class MessageQueue(Face):
             raise NotFoundError(f"Subscription not found: {subscription_name}")
         published = self._drive(lambda: steps.oldest_publish_time(self._broker, subscription_name))
         return max(0, self._now() - published) / 1e9 if published is not None else 0.0
+
+    def statistics(self) -> BrokerStatistics:
+        """What was counted since this queue was opened, and how full it is."""
+        with self._lock:
+            self._check()
+            return statistics(self._broker, self._pipeline.meter, self._oldest, self._now())
 
 
 def _draft(message: InternalMessage | Draft | bytes) -> Draft:

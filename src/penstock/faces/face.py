@@ -15,6 +15,7 @@ from penstock.broker.ledger import CACHE_BYTES
 from penstock.broker.limits import Limits
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.errors import PenstockError, UnavailableError
+from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
 from penstock.faces.pipeline import Pipeline
 from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
@@ -39,6 +40,8 @@ class Face:
         self._journal = journal
         self._broker = Broker(limits, cache_bytes=cache_bytes, describe_source=describe_source)
         self._pipeline = Pipeline(journal)
+        self._capacity = CapacityWatch()
+        self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
         self._closed = False
         self._tick_at = 0
         self._resource_tick_at = 0
@@ -57,6 +60,7 @@ class Face:
         broker, pipeline = self._broker, self._pipeline
         if not broker.facts:
             return pipeline.submitted
+        self._capacity.note(broker.facts, broker.state)
         number = pipeline.add(*broker.take())
         if pipeline.wants_snapshot():
             pipeline.close_with(broker.state.dump())
