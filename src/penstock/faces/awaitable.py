@@ -21,6 +21,7 @@ from penstock.broker.publishing import Appended, Once
 from penstock.errors import PenstockError, UnavailableError
 from penstock.faces import steps
 from penstock.faces.face import Face, log
+from penstock.faces.queues import provide_queue
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
 from penstock.faces.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
@@ -201,6 +202,22 @@ class AsyncMessageQueue(Face):
 
     async def touch_subscription(self, name: str) -> None:
         await self._run(lambda: self._broker.touch_subscription(self._now(), name))
+
+    def provide_queue(self, topic_name: str, name: str, options: SubscriptionOptions | None = None) -> None:
+        """A topic and a subscription that reads it, made together where missing; durable before what comes next."""
+        self._check()
+        provide_queue(self._broker, self._now(), topic_name, name, options)
+        self._submit()
+
+    def reads(self, name: str, topic_name: str) -> bool:
+        """Whether a subscription is there and attached to this topic."""
+        subscription = self._broker.state.subscription_names.get(name)
+        return subscription is not None and subscription.topic_name == topic_name and not subscription.detached
+
+    async def commit(self) -> None:
+        """Until all that was decided so far is durable."""
+        self._check()
+        await self._committed(self._submit())
 
     def topic(self, name: str) -> TopicMetadata:
         return TopicMetadata.of(self._broker.state.topic(name))

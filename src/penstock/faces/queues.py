@@ -1,0 +1,25 @@
+"""A queue as some doors know it: a topic with one subscription that reads it.
+
+The rule kept here: both come into being in one step, so that no message can slip in between them unread.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.housekeeping import Broker
+from penstock.broker.model import SubscriptionOptions
+from penstock.errors import FailedPreconditionError
+
+
+def provide_queue(
+    broker: Broker, now: int, topic_name: str, name: str, options: SubscriptionOptions | None = None
+) -> None:
+    """Make what is missing. A subscription whose topic was deleted holds nothing any more, and makes room."""
+    subscription = broker.state.subscription_names.get(name)
+    if subscription is not None and not subscription.detached and subscription.topic_name != topic_name:
+        raise FailedPreconditionError(f"Subscription {name} reads another topic: {subscription.topic_name}")
+    if topic_name not in broker.state.topic_names:
+        broker.create_topic(now, topic_name)
+    if subscription is not None and subscription.detached:
+        broker.delete_subscription(name)
+    if name not in broker.state.subscription_names:
+        broker.create_subscription(now, name, topic_name, options)
