@@ -11,15 +11,16 @@ from contextlib import contextmanager
 
 import apsw
 
-from penstock.broker.names import MAX_OFFSET, log_key
+from penstock.broker.names import MAX_OFFSET, MAX_TOPIC, log_key
 from penstock.journal.floors import GONE
 from penstock.journal.sqlite.connection import PAGE_BYTES, SQL, value
-from penstock.journal.sqlite.rows import Row, topic_of
+from penstock.journal.sqlite.rows import Row, require_between, topic_of
 from penstock.journal.sqlite.wal import IDLE_PAGES, WriteAheadLog
 
 SLICE_BYTES = 4 << 20
 SLICE_ROWS = 256
 SLICE_PAGES = 256
+MAX_KEY = log_key(MAX_TOPIC, MAX_OFFSET)
 SPARE_PAGES = (2 << 20) // PAGE_BYTES  # free pages kept in the file for the next commits to use
 
 
@@ -47,8 +48,11 @@ class Chores:
 
     def _stored_topics(self) -> list[int]:
         topics: list[int] = []
-        while (key := value(self._writer, SQL["next_id"], (log_key(topics[-1] + 1 if topics else 0, 0),))) is not None:
+        start = 0
+        while (key := value(self._writer, SQL["next_id"], (start,))) is not None:
+            require_between(key, start, MAX_KEY)
             topics.append(topic_of(key))
+            start = log_key(topics[-1] + 1, 0)
         return topics
 
     def _move_log(self) -> bool:
@@ -86,7 +90,8 @@ class Chores:
         first, last = log_key(topic, 0), log_key(topic, min(until, MAX_OFFSET))
         found = list(self._writer.execute(SQL["batches_between"], (first, last)))
         size, taken = 0, 0
-        for _, end, length in found:
+        for key, end, length in found:
+            require_between(key, first, last)
             if end > until or size >= SLICE_BYTES:
                 break
             size, taken = size + length, taken + 1

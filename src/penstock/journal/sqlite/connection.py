@@ -7,7 +7,7 @@ the WAL-reset bug, or a file of another kind or a later format is refused before
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import apsw
 
@@ -24,7 +24,8 @@ SYNCHRONOUS = 2  # FULL: every commit is synced. The power-cut simulation sets 1
 WAL_BYTES = 64 << 20  # what the log file may keep after it was emptied
 _INCREMENTAL = 2
 
-_EVERYWHERE = "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA wal_autocheckpoint=0"
+_Settings: TypeAlias = dict[str, int | str]
+_EVERYWHERE: _Settings = {"trusted_schema": "OFF", "cell_size_check": "ON", "wal_autocheckpoint": 0}
 
 
 def require_engine(version: str) -> None:
@@ -50,8 +51,7 @@ def open_writer(database: Path, vfs: str | None) -> apsw.Connection:
 def open_reader(database: Path, vfs: str | None) -> apsw.Connection:
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
     connection.set_busy_timeout(1000)
-    connection.execute(_EVERYWHERE)
-    connection.execute("PRAGMA query_only=ON")
+    _set(connection, _EVERYWHERE | {"query_only": "ON"})
     return connection
 
 
@@ -63,10 +63,15 @@ def close_untouched(connection: apsw.Connection) -> None:
 
 def _prepare(connection: apsw.Connection) -> None:
     connection.set_busy_timeout(5000)  # only a reader of our own can be in the way, and readers are quick
-    connection.execute(_EVERYWHERE)
-    connection.execute(f"PRAGMA page_size={PAGE_BYTES}; PRAGMA auto_vacuum={_INCREMENTAL}")
-    connection.execute(f"PRAGMA journal_mode=WAL; PRAGMA synchronous={SYNCHRONOUS}; PRAGMA fullfsync=ON")
-    connection.execute(f"PRAGMA checkpoint_fullfsync=ON; PRAGMA journal_size_limit={WAL_BYTES}")
+    _set(connection, _EVERYWHERE | {"page_size": PAGE_BYTES, "auto_vacuum": _INCREMENTAL})  # before the file has a page
+    _set(connection, {"journal_mode": "WAL", "synchronous": SYNCHRONOUS, "journal_size_limit": WAL_BYTES})
+    _set(connection, {"fullfsync": "ON", "checkpoint_fullfsync": "ON"})  # where fsync alone does not reach the disk
+
+
+def _set(connection: apsw.Connection, settings: _Settings) -> None:
+    """One by one: a text of several statements stops after the first that answers with a row."""
+    for name, setting in settings.items():
+        connection.execute(f"PRAGMA {name}={setting}").fetchall()
 
 
 def _require_format(connection: apsw.Connection, database: Path) -> None:
@@ -88,11 +93,17 @@ def _create(connection: apsw.Connection) -> None:
     with connection:
         for name in ("create_facts", "create_batches", "create_snapshots"):
             connection.execute(SQL[name])
-        connection.execute(f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}")
+        _set(connection, {"application_id": APPLICATION, "user_version": FORMAT})
 
 
 def _require_durability(connection: apsw.Connection) -> None:
-    wanted = {"journal_mode": "wal", "synchronous": SYNCHRONOUS, "auto_vacuum": _INCREMENTAL, "wal_autocheckpoint": 0}
+    wanted: _Settings = {
+        "journal_mode": "wal",
+        "synchronous": SYNCHRONOUS,
+        "auto_vacuum": _INCREMENTAL,
+        "wal_autocheckpoint": 0,
+        "journal_size_limit": WAL_BYTES,
+    }
     for name, expected in wanted.items():
         found = value(connection, f"PRAGMA {name}")
         if found != expected:

@@ -18,7 +18,7 @@ from penstock.broker.names import MAX_OFFSET, log_key
 from penstock.errors import DamagedStoreError
 from penstock.journal.floors import Floors
 from penstock.journal.sqlite.connection import SQL
-from penstock.journal.sqlite.rows import Row, first_of, open_batch
+from penstock.journal.sqlite.rows import Row, first_of, open_batch, require_between
 
 
 class Readers:
@@ -68,10 +68,11 @@ def _pick(rows: list[Row], topic: int, first: int, until: int) -> list[Message]:
     found: list[Message] = []
     wanted = first
     for row in rows:
+        messages = open_batch(row)  # first of all: until it is checked, a row may hold anything
+        require_between(row[0], log_key(topic, 0), log_key(topic, MAX_OFFSET))
         start, end = first_of(row[0]), row[1]
         if end <= wanted:  # wholly before the range
             continue
-        messages = open_batch(row)
         if start > wanted:
             break
         found += messages[wanted - start : until - start]
@@ -104,5 +105,6 @@ def _last_between(reader: apsw.Connection, low: int, high: int) -> Row | None:
     rows: list[Row] = reader.execute(SQL["last_batch_between"], (low, high)).fetchall()
     for row in rows:
         open_batch(row)  # a wrong time would send the search astray, so every row on the way is checked
+        require_between(row[0], low, high)
         return row
     return None

@@ -57,6 +57,12 @@ def open_batch(row: Row) -> list[Message]:
     return codec.decode_messages(body)
 
 
+def require_between(key: int, low: int, high: int) -> None:
+    """A damaged tree can lead the engine to a whole row in the wrong place, which is no answer to the question."""
+    if not low <= key <= high:
+        raise DamagedStoreError(f"The store is damaged: row {key} was found where {low} to {high} belong.")
+
+
 def topic_of(key: int) -> int:
     return key >> OFFSET_BITS
 

@@ -1,0 +1,76 @@
+"""A disk that fails: the n-th read, write, sync or truncation of the engine raises an I/O error or "disk full".
+
+How to use it: `with faulty_disk(Fault("sync", apsw.IOError, at=3)) as fault:` then open a journal with
+`vfs=fault.vfs`; `fault.fired` tells whether it came so far, `fault.heal()` ends a fault that lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import apsw
+
+_names = count()
+
+
+class Fault:
+    def __init__(self, call: str, error: type[apsw.Error], *, at: int, lasting: bool = False) -> None:
+        self._call, self._error, self._at, self._lasting = call, error, at, lasting
+        self._seen = 0
+        self._healed = False
+        self.fired = False
+        self.vfs = f"faulty-{next(_names)}"
+
+    def heal(self) -> None:
+        self._healed = True
+
+    def meet(self, call: str) -> None:
+        if call != self._call or self._healed:
+            return
+        self._seen += 1
+        if self._seen == self._at or (self._lasting and self._seen > self._at):
+            self.fired = True
+            raise self._error("simulated")
+
+
+@contextmanager
+def faulty_disk(fault: Fault) -> Iterator[Fault]:
+    file_system = _FaultyFileSystem(fault)
+    try:
+        yield fault
+    finally:
+        file_system.unregister()
+
+
+class _FaultyFileSystem(apsw.VFS):
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        super().__init__(fault.vfs, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> _FaultyFile:
+        return _FaultyFile(self._fault, name, flags)
+
+
+class _FaultyFile(apsw.VFSFile):
+    def __init__(self, fault: Fault, name: Any, flags: list[int]) -> None:
+        self._fault = fault
+        super().__init__("", name, flags)
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        self._fault.meet("read")
+        return super().xRead(amount, offset)
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        self._fault.meet("write")
+        super().xWrite(data, offset)
+
+    def xTruncate(self, newsize: int) -> None:
+        self._fault.meet("truncate")
+        super().xTruncate(newsize)
+
+    def xSync(self, flags: int) -> None:
+        self._fault.meet("sync")
+        super().xSync(flags)
