@@ -74,8 +74,10 @@ class MessageQueue(Face):
         with self._lock:
             self._check()
             self._housekeep()
-            result = command()
-            number = self._submit()
+            try:
+                result = command()
+            finally:
+                number = self._submit()  # what time decided stands, even if the command is refused
         self._wait(number)
         return result
 
@@ -107,6 +109,12 @@ class MessageQueue(Face):
     def _housekeep(self) -> None:
         if self._is_tick_due():
             self._finish(steps.housekeep(self._broker, self._now))
+            self._wait(self._submit())
+
+    def _found_room(self) -> bool:
+        self._pipeline.flush()
+        self._pipeline.maintain()
+        return not self._journal.full
 
     # ------------------------------------------------------------------ topics
 

@@ -19,7 +19,7 @@ from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
 from penstock.faces.pipeline import Pipeline
 from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
-from penstock.journal.port import Journal, JournalFailedError, JournalFullError
+from penstock.journal.port import Journal, JournalFullError
 
 T = TypeVar("T")
 log = logging.getLogger("penstock")
@@ -76,7 +76,7 @@ class Face:
     def _go_back(self) -> None:
         """The journal refused a commit: forget what was decided since, and start from what it holds."""
         stalled = self._pipeline.stalled
-        if isinstance(stalled, JournalFailedError):
+        if stalled is not None and self._pipeline.failed:
             raise stalled
         log.warning("Commit refused, going back to the last one: %s", stalled)
         recovered = self._journal.recover()
@@ -85,12 +85,17 @@ class Face:
             broker.limits, cache_bytes=broker.cache.budget_bytes, describe_source=broker.describe_source
         )
         self._broker.recover(recovered.dump, recovered.facts)
+        self._broker.count_on_from(broker)
         self._pipeline.resume()
 
     def _refuse_when_full(self) -> None:
-        if self._journal.full:
+        if self._journal.full and not self._found_room():
             self._broker.refuse("disk")
             raise JournalFullError()
+
+    def _found_room(self) -> bool:
+        """Whether the journal has room again; a face without a writer thread looks for it here."""
+        return not self._journal.full
 
     def _answer(self, question: Question) -> int | None:
         """Read what a step asks for, from committed messages."""

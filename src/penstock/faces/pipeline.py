@@ -7,9 +7,12 @@ has gone back to what the journal holds.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from penstock.broker.dump import StateDump
 from penstock.broker.facts import Fact, Forgotten, TopicDeleted
@@ -17,7 +20,19 @@ from penstock.broker.model import Batch, Message
 from penstock.broker.names import MAX_OFFSET
 from penstock.errors import InternalError, PenstockError
 from penstock.faces.statistics import CommitMeter
-from penstock.journal.port import Commit, Journal, JournalFailedError
+from penstock.journal.port import Commit, Journal, JournalFailedError, JournalFullError
+
+log = logging.getLogger("penstock")
+
+LOSSES_KEPT = 1024  # refusals remembered, for callers that come late to ask
+
+
+class Loss(NamedTuple):
+    """Decisions above `after` and up to `through` were never committed."""
+
+    after: int
+    through: int
+    error: PenstockError
 
 
 class Group:
@@ -52,8 +67,8 @@ class Pipeline:
         self._commit_lock = threading.Lock()  # held while a commit runs: one writer
         self._groups: list[Group] = []
         self._submitted = 0
-        self.durable = 0  # decisions up to this number are committed
-        self.void = 0  # decisions up to this number and above `durable` are lost
+        self.durable = 0  # decisions up to this number are committed, or lost
+        self._losses: deque[Loss] = deque(maxlen=LOSSES_KEPT)
         self.stalled: PenstockError | None = None
         self.meter = CommitMeter()
 
@@ -92,19 +107,35 @@ class Pipeline:
         """Return once a decision is durable, committing it if nobody else does; raise if it is lost."""
         if self.durable < number:
             self.flush()
-        if self.durable < number:
-            raise self.loss(number)
+        error = self.loss(number)
+        if error is not None:
+            raise error
 
-    def loss(self, number: int) -> PenstockError:
+    def loss(self, number: int) -> PenstockError | None:
+        """Why a decision is not durable, after the flush that should have committed it."""
+        with self._pending_lock:
+            for after, through, error in self._losses:
+                if after < number <= through:
+                    return error
+            if self.durable >= number:
+                return None
         return self.stalled or InternalError(f"Decision {number} was not committed")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the journal refused for good; only a full one can be gone back to."""
+        return self.stalled is not None and not isinstance(self.stalled, JournalFullError)
 
     def resume(self) -> None:
         """The owner is back at what the journal holds."""
-        with self._pending_lock:
+        if self.failed or self.stalled is None:
+            return
+        with self._commit_lock, self._pending_lock:  # no flush is under way with what is void
             self._groups = []
-            self.void = self._submitted
-            if not isinstance(self.stalled, JournalFailedError):
-                self.stalled = None
+            self._losses.append(Loss(self.durable, self._submitted, self.stalled))
+            self._submitted += 1  # so that who waits for the latest decision does not wait for a lost one
+            self.durable = self._submitted
+            self.stalled = None
 
     def _commit(self, group: Group) -> None:
         if self.stalled is not None:
@@ -112,13 +143,18 @@ class Pipeline:
         started = time.perf_counter()
         try:
             self._journal.commit(group.commit())
+            self.durable = group.through
+            self._note(group, time.perf_counter() - started)
+            self._forget(group.facts)
         except PenstockError as error:
             self.stalled = error
-            return
-        self.durable = group.through
+        except Exception:  # a bug, and nobody knows what the journal made of it
+            log.exception("The journal failed in a way nobody expected")
+            self.stalled = JournalFailedError()
+
+    def _note(self, group: Group, seconds: float) -> None:
         size = sum(each[-1].position + each[-1].size - each[0].position for each in group.messages.values())
-        self.meter.note(time.perf_counter() - started, facts=len(group.facts), bytes_written=size)
-        self._forget(group.facts)
+        self.meter.note(seconds, facts=len(group.facts), bytes_written=size)
 
     def _forget(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
@@ -130,4 +166,8 @@ class Pipeline:
     def maintain(self) -> bool:
         """A slice of the journal's idle work."""
         with self._commit_lock:
-            return self.stalled is None and self._journal.maintain()
+            try:
+                return self.stalled is None and self._journal.maintain()
+            except PenstockError as error:
+                self.stalled = error
+                return False
