@@ -18,8 +18,9 @@ from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
-from penstock.errors import PenstockError, UnavailableError
+from penstock.errors import FailedPreconditionError, PenstockError, UnavailableError
 from penstock.faces import steps
+from penstock.faces.clock import sleep_until
 from penstock.faces.face import Face, log
 from penstock.faces.queues import provide_queue
 from penstock.faces.statistics import BrokerStatistics
@@ -37,19 +38,30 @@ class AsyncMessageQueue(Face):
     def __init__(self, journal: Journal, **parts: Any) -> None:
         """Recovers at once; `start` it inside the loop that will use it."""
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by rising number
-        self._room = WaitingRoom()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake_writer = threading.Event()
         self._stopping = False
         self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")
         self._writer = threading.Thread(target=self._write, name="penstock-writer", daemon=True)
         super().__init__(journal, **parts)
+        self._room = WaitingRoom(self.clock)
+        self._watchers.append(self._room)
 
     async def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.failed: asyncio.Future[PenstockError] = self._loop.create_future()
-        self._keeper = self._loop.create_task(self._keep_house())
-        if self._journal.durable:
+        self.begin()
+
+    def begin(self) -> None:
+        """Belong to the running loop. Called again, it moves a queue whose loop was closed to a new one."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not None and not self._loop.is_closed():
+            if loop is not self._loop:
+                raise FailedPreconditionError("The message queue belongs to another event loop, which is still open")
+            return
+        self._loop = loop
+        self._waiters.clear()
+        self.failed: asyncio.Future[PenstockError] = loop.create_future()
+        self._keeper = loop.create_task(self._keep_house())
+        if self._journal.durable and not self._writer.is_alive():
             self._writer.start()
 
     async def close(self) -> None:
@@ -158,7 +170,7 @@ class AsyncMessageQueue(Face):
 
     async def _keep_house(self) -> None:
         while True:
-            await asyncio.sleep(IDLE_SECONDS)
+            await sleep_until(self.clock, self._now() + int(IDLE_SECONDS * SECOND))
             try:
                 if self._pipeline.stalled is None and self._is_tick_due():
                     await self._drive(steps.housekeep(self._broker, self._now))
@@ -174,10 +186,7 @@ class AsyncMessageQueue(Face):
         return TopicMetadata.of(await self._run(lambda: self._broker.change_topic(name, options)))
 
     async def delete_topic(self, name: str) -> None:
-        readers = list(self._broker.state.topic(name).readers)
         await self._run(lambda: self._broker.delete_topic(name))
-        for number in readers:
-            self._room.wake_all(number)
 
     async def create_subscription(
         self, name: str, topic_name: str, options: SubscriptionOptions | None = None
@@ -186,19 +195,13 @@ class AsyncMessageQueue(Face):
         return SubscriptionMetadata.of(subscription)
 
     async def change_subscription(self, name: str, options: SubscriptionOptions) -> SubscriptionMetadata:
-        subscription = await self._run(lambda: self._broker.change_subscription(name, options))
-        self._room.wake_all(subscription.number)
-        return SubscriptionMetadata.of(subscription)
+        return SubscriptionMetadata.of(await self._run(lambda: self._broker.change_subscription(name, options)))
 
     async def delete_subscription(self, name: str) -> None:
-        number = self._broker.state.subscription(name).number
         await self._run(lambda: self._broker.delete_subscription(name))
-        self._room.wake_all(number)
 
     async def detach_subscription(self, name: str) -> None:
-        number = self._broker.state.subscription(name).number
         await self._run(lambda: self._broker.detach_subscription(name))
-        self._room.wake_all(number)
 
     async def touch_subscription(self, name: str) -> None:
         await self._run(lambda: self._broker.touch_subscription(self._now(), name))
@@ -245,9 +248,7 @@ class AsyncMessageQueue(Face):
         self._check()
         self._refuse_when_full()
         appended = self._broker.publish(self._now(), topic_name, drafts, once)
-        committed = self._committed(self._submit())
-        self._room.wake_readers(self._broker.state.topics[appended.topic], appended.total)
-        await committed
+        await self._committed(self._submit())
         return appended
 
     async def pull(
@@ -264,8 +265,14 @@ class AsyncMessageQueue(Face):
         while True:
             walk = steps.pull(self._broker, self._now, name, max_messages, lease_seconds, max_bytes)
             deliveries = await self._drive(walk)
+            self._pass_on(name)
             if deliveries or not await self._wait(name, until):
                 return deliveries
+
+    def _pass_on(self, name: str) -> None:
+        subscription = self._broker.state.subscription_names.get(name)
+        if subscription is not None:
+            self._room.pass_on(subscription, self._now())
 
     async def _wait(self, name: str, until: int) -> bool:
         """Sleep until there may be something to pull; False when the time is over."""
@@ -273,8 +280,7 @@ class AsyncMessageQueue(Face):
         subscription = self._broker.state.subscription(name)
         if until <= now or subscription.detached:
             return False
-        due = min(until, max(subscription.agenda.next_due(), now + SECOND // 1000))
-        await self._room.wait(subscription.topic, subscription.number, (due - now) / SECOND)
+        await self._room.wait(subscription, now, until)
         return not self._closed
 
     async def wait_for_messages(self, name: str, wait_seconds: float) -> bool:
@@ -291,10 +297,7 @@ class AsyncMessageQueue(Face):
         return await self._settle(lambda now, texts: self._broker.extend(now, texts, seconds), receipts)
 
     async def _settle(self, command: Callable[[int, Sequence[str]], Settled], receipts: Sequence[str]) -> Settled:
-        settled = await self._drive(steps.settle(command, self._now, receipts))
-        for number in dict.fromkeys(text.partition("-")[0] for text in receipts):
-            self._room.wake_all(int(number) if number.isdecimal() else 0)
-        return settled
+        return await self._drive(steps.settle(command, self._now, receipts))
 
     async def renew(self, receipt: str, seconds: float, data: bytes | None = None) -> Renewed:
         """Exchange a receipt for a new one, with a new deadline and perhaps a new body."""
@@ -327,19 +330,13 @@ class AsyncMessageQueue(Face):
         return await self._drive(steps.first_offset_at(self._broker.state.topic(topic_name), at))
 
     async def seek_to_offset(self, name: str, offset: int) -> None:
-        await self._sought(name, self._drive(steps.seek_to_offset(self._broker, self._now, name, offset)))
+        await self._drive(steps.seek_to_offset(self._broker, self._now, name, offset))
 
     async def seek_to_time(self, name: str, at: int) -> None:
-        await self._sought(name, self._drive(steps.seek_to_time(self._broker, self._now, name, at)))
+        await self._drive(steps.seek_to_time(self._broker, self._now, name, at))
 
     async def seek_to_snapshot(self, name: str, snapshot: str) -> None:
-        await self._sought(name, self._run(lambda: self._broker.seek_to_snapshot(self._now(), name, snapshot)))
-
-    async def _sought(self, name: str, seek: Any) -> None:
-        await seek
-        subscription = self._broker.state.subscription_names.get(name)
-        if subscription is not None:
-            self._room.wake_all(subscription.number)
+        await self._run(lambda: self._broker.seek_to_snapshot(self._now(), name, snapshot))
 
     async def create_snapshot(
         self, snapshot: str, subscription: str, labels: dict[str, str] | None = None

@@ -19,6 +19,7 @@ from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
 from penstock.faces.pipeline import Pipeline
 from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
+from penstock.faces.watcher import Watcher
 from penstock.journal.port import Journal, JournalFullError
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class Face:
         self._broker = Broker(limits, cache_bytes=cache_bytes, describe_source=describe_source)
         self._pipeline = Pipeline(journal)
         self._capacity = CapacityWatch()
+        self._watchers: list[Watcher] = []
         self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
         self._closed = False
         self._tick_at = 0
@@ -61,7 +63,10 @@ class Face:
         if not broker.facts:
             return pipeline.submitted
         self._capacity.note(broker.facts, broker.state)
-        number = pipeline.add(*broker.take())
+        facts, batches = broker.take()
+        number = pipeline.add(facts, batches)
+        for watcher in self._watchers:
+            watcher.heed(facts, broker.state, self._now())
         if pipeline.wants_snapshot():
             pipeline.close_with(broker.state.dump())
         return number
