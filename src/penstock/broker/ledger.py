@@ -51,6 +51,16 @@ class Ledger:
         for fact in facts:
             self.state.apply(fact)
 
+    def count_on_from(self, former: Ledger) -> None:
+        """Take over the counters of the ledger this one replaces: they only ever grow."""
+        self.refused = former.refused
+        for number, topic in self.state.topics.items():
+            if number in former.state.topics:
+                topic.counts = former.state.topics[number].counts
+        for number, subscription in self.state.subscriptions.items():
+            if number in former.state.subscriptions:
+                subscription.counts = former.state.subscriptions[number].counts
+
     def load(self, topic: int, messages: list[Message]) -> None:
         """Messages that a command asked for with a Need."""
         if messages and topic in self.state.topics:
