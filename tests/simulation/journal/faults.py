@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -17,8 +18,17 @@ _names = count()
 
 
 class Fault:
-    def __init__(self, call: str, error: type[apsw.Error], *, at: int, lasting: bool = False) -> None:
+    def __init__(
+        self,
+        call: str,
+        error: type[apsw.Error],
+        *,
+        at: int = 1,
+        lasting: bool = False,
+        while_exists: Path | None = None,
+    ) -> None:
         self._call, self._error, self._at, self._lasting = call, error, at, lasting
+        self._cause = while_exists  # the fault lasts as long as this file takes up space
         self._seen = 0
         self._healed = False
         self.fired = False
@@ -28,7 +38,7 @@ class Fault:
         self._healed = True
 
     def meet(self, call: str) -> None:
-        if call != self._call or self._healed:
+        if call != self._call or self._healed or (self._cause and not self._cause.exists()):
             return
         self._seen += 1
         if self._seen == self._at or (self._lasting and self._seen > self._at):

@@ -6,13 +6,12 @@ bytes; a slice that is lost in a crash is found again by `sweep` and by the snap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
 
 from penstock.broker.names import MAX_OFFSET, MAX_TOPIC, log_key
-from penstock.journal.floors import GONE
 from penstock.journal.sqlite.connection import PAGE_BYTES, SQL, value
 from penstock.journal.sqlite.rows import Row, require_between, topic_of
 from penstock.journal.sqlite.wal import IDLE_PAGES, WriteAheadLog
@@ -34,10 +33,6 @@ class Chores:
     def forget(self, topic: int, until: int) -> None:
         self._forgotten[topic] = until
 
-    def sweep(self, heads: Mapping[int, int]) -> None:
-        for topic in self._stored_topics():
-            self._forgotten[topic] = heads.get(topic, GONE)
-
     def cover(self, seq: int) -> None:
         """Facts up to commit `seq` are no longer needed."""
         self._superfluous = max(self._superfluous, seq)
@@ -46,7 +41,8 @@ class Chores:
         """Do a little of the most pressing work; False if there is none."""
         return self._move_log() or self._forget_some() or self._drop_facts() or self._shrink()
 
-    def _stored_topics(self) -> list[int]:
+    def stored_topics(self) -> list[int]:
+        """By one seek per topic."""
         topics: list[int] = []
         start = 0
         while (key := value(self._writer, SQL["next_id"], (start,))) is not None:

@@ -63,7 +63,9 @@ def close_untouched(connection: apsw.Connection) -> None:
 
 def _prepare(connection: apsw.Connection) -> None:
     connection.set_busy_timeout(5000)  # only a reader of our own can be in the way, and readers are quick
-    _set(connection, _EVERYWHERE | {"page_size": PAGE_BYTES, "auto_vacuum": _INCREMENTAL})  # before the file has a page
+    _set(connection, _EVERYWHERE)
+    if not value(connection, "PRAGMA page_count"):  # on an existing file these would write, and looking must not write
+        _set(connection, {"page_size": PAGE_BYTES, "auto_vacuum": _INCREMENTAL})
     _set(connection, {"journal_mode": "WAL", "synchronous": SYNCHRONOUS, "journal_size_limit": WAL_BYTES})
     _set(connection, {"fullfsync": "ON", "checkpoint_fullfsync": "ON"})  # where fsync alone does not reach the disk
 

@@ -126,9 +126,9 @@ class SqliteJournal:
     def sweep(self, heads: Mapping[int, int]) -> None:
         self._require_usable()
         with self._reading:
-            self._chores.sweep(heads)
-        for topic, head in heads.items():
-            self._floors.lift(topic, head)
+            stored = self._chores.stored_topics()
+        for topic in stored:
+            self.forget(topic, heads.get(topic, GONE))
 
     def maintain(self) -> bool:
         self._require_usable()

@@ -63,7 +63,7 @@ DELETE FROM facts WHERE seq <= ?
 -- From the batch that holds the first offset wanted (the last one that starts at or below it) up to the end.
 SELECT id, until, last_at, crc, body FROM batches
 WHERE id >= coalesce((SELECT id FROM batches WHERE id BETWEEN :topic AND :first ORDER BY id DESC LIMIT 1), :first)
-  AND id < :until
+  AND id <= :last
 ORDER BY id
 
 -- last_batch_between --

@@ -29,7 +29,7 @@ class Readers:
         self._closed = False
 
     def read(self, topic: int, first: int, until: int) -> list[Message]:
-        places = {"topic": log_key(topic, 0), "first": log_key(topic, first), "until": log_key(topic, until)}
+        places = {"topic": log_key(topic, 0), "first": log_key(topic, first), "last": log_key(topic, until - 1)}
         with self._connection() as reader:
             rows = reader.execute(SQL["read_batches"], places).fetchall()
         first = max(first, self._floors[topic])  # asked after the fetch: what was forgotten meanwhile may be missing

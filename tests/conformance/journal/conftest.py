@@ -1,0 +1,50 @@
+"""The journals every conformance test runs on.
+
+The rule kept here: what a test asks of one journal it asks of all; only durability itself is asked of the durable.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.journal.memory import MemoryJournal
+from penstock.journal.port import Journal
+from penstock.journal.sqlite import SqliteJournal
+
+Open = Callable[[], Journal]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A data folder in memory where there is such a thing: these tests are about content, not about the disk."""
+    fast = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=fast if fast.is_dir() else None) as folder:
+        yield Path(folder) / "data"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def journal(request: pytest.FixtureRequest, folder: Path) -> Iterator[Journal]:
+    journal: Journal = MemoryJournal() if request.param == "memory" else SqliteJournal(folder, reserve_bytes=0)
+    journal.recover()
+    yield journal
+    journal.close()
+
+
+@pytest.fixture(params=["sqlite"])
+def reopen(request: pytest.FixtureRequest, folder: Path) -> Iterator[Open]:
+    """Opens the durable journal; called again, it closes the one before and opens its store anew."""
+    opened: list[Journal] = []
+
+    def reopen() -> Journal:
+        if opened:
+            opened.pop().close()
+        opened.append(SqliteJournal(folder, reserve_bytes=0))
+        return opened[0]
+
+    yield reopen
+    for journal in opened:
+        journal.close()
