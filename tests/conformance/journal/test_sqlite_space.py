@@ -15,7 +15,7 @@ from penstock.journal.port import Commit, JournalFullError
 from penstock.journal.sqlite import SqliteJournal, chores, reserve
 from penstock.journal.sqlite.connection import SQL
 from tests.conformance.journal.samples import batch, fact, message, messages, publish, settle
-from tests.simulation.journal.faults import Fault, faulty_disk
+from tests.simulation.journal.faults import Fault, SmallDisk, faulty_disk
 
 BODY = bytes(range(256)) * 4
 LOG_LIMIT = 64 << 20
@@ -199,6 +199,33 @@ def test_when_even_the_reserve_does_not_help_nothing_is_written(folder: Path) ->
     again = SqliteJournal(folder, reserve_bytes=0)
     assert again.recover().facts == [fact(2)]
     assert again.read(1, 0, 2) == messages(0, 2)
+    again.close()
+
+
+def test_a_disk_that_fills_up_takes_acks_and_recovers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole story on a disk of 24 MiB: publish until it is full, ack on, forget, publish again."""
+    clock, tail, acks = Clock(), 0, 5_000
+    with faulty_disk(SmallDisk(folder, 24 << 20)) as disk:
+        monkeypatch.setattr(reserve, "_available", lambda _: disk.available)
+        journal = SqliteJournal(folder, vfs=disk.vfs, clock=clock)
+        journal.recover()
+        while not journal.full:
+            journal.commit(Commit([], [_large(1, tail, 100)]))
+            tail += 100
+        assert tail > 10_000
+        for number in range(acks):
+            journal.commit(Commit([fact(number, 100)], []))
+        assert journal.full
+        journal.forget(1, tail - 100)
+        settle(journal)
+        clock.now = reserve.CHECK_SECONDS
+        journal.maintain()
+        assert not journal.full
+        journal.commit(Commit([], [_large(1, tail, 100)]))
+        journal.close()
+    again = SqliteJournal(folder, reserve_bytes=0)
+    assert len(again.recover().facts) == acks
+    assert len(again.read(1, tail - 100, tail + 100)) == 200
     again.close()
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
 _names = count()
+_Kind = TypeVar("_Kind", bound="Fault")
 
 
 class Fault:
@@ -37,7 +38,7 @@ class Fault:
     def heal(self) -> None:
         self._healed = True
 
-    def meet(self, call: str) -> None:
+    def meet(self, call: str, growth: int = 0) -> None:
         if call != self._call or self._healed or (self._cause and not self._cause.exists()):
             return
         self._seen += 1
@@ -46,8 +47,24 @@ class Fault:
             raise self._error("simulated")
 
 
+class SmallDisk(Fault):
+    """A disk with room for so many bytes in one folder; `available` is what is left of them."""
+
+    def __init__(self, folder: Path, capacity: int) -> None:
+        super().__init__("write", apsw.FullError)
+        self._folder, self._capacity = folder, capacity
+
+    @property
+    def available(self) -> int:
+        return self._capacity - sum(path.stat().st_size for path in self._folder.iterdir())
+
+    def meet(self, call: str, growth: int = 0) -> None:
+        if growth and growth > self.available:
+            raise apsw.FullError("simulated")
+
+
 @contextmanager
-def faulty_disk(fault: Fault) -> Iterator[Fault]:
+def faulty_disk(fault: _Kind) -> Iterator[_Kind]:
     file_system = _FaultyFileSystem(fault)
     try:
         yield fault
@@ -74,7 +91,7 @@ class _FaultyFile(apsw.VFSFile):
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:
-        self._fault.meet("write")
+        self._fault.meet("write", max(0, offset + len(data) - self.xFileSize()))
         super().xWrite(data, offset)
 
     def xTruncate(self, newsize: int) -> None:

@@ -62,9 +62,9 @@ class SqliteJournal:
         self._fact_bytes = self._snapshot_bytes = 0
         self._floors = Floors()
         self._readers = Readers(lambda: open_reader(self._folder.database, vfs), self._floors)
-        self._wal = WriteAheadLog(self._writer)
-        self._chores = Chores(self._writer, self._wal)
         self._reserve = Reserve(self._folder.reserve, reserve_bytes, clock=clock, log=self._log)
+        self._wal = WriteAheadLog(self._writer, self._reserve.size)
+        self._chores = Chores(self._writer, self._wal)
 
     # -- the state -------------------------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class SqliteJournal:
     def _relieve(self) -> None:
         try:
             with self._writing:
-                self._wal.relieve()
+                self._wal.relieve(tight=self.full)
         except JournalFullError:  # the commit itself is durable in the log; the database grows when there is room
             self._reserve.release()
         except (JournalFailedError, DamagedStoreError) as error:

@@ -18,8 +18,8 @@ CHECK_SECONDS = 1.0  # asking the file system costs microseconds, but there is n
 class Reserve:
     def __init__(self, path: Path, size: int, *, clock: Callable[[], float], log: Callable[[str], None]) -> None:
         self._path, self._clock, self._log = path, clock, log
-        self._size = min(size, _held(path) + _available(path.parent) // 4)  # a small disk gets a small reserve
-        self._slack = max(self._size // 4, SLACK_BYTES)
+        self.size = min(size, _held(path) + _available(path.parent) // 4)  # a small disk gets a small reserve
+        self._slack = max(self.size // 4, SLACK_BYTES)
         self._checked_at = clock()
         self.released = False
         self._take()
@@ -40,16 +40,16 @@ class Reserve:
         if not self.released or now - self._checked_at < CHECK_SECONDS:
             return
         self._checked_at = now
-        if _available(self._path.parent) >= self._size + self._slack and self._take():
+        if _available(self._path.parent) >= self.size + self._slack and self._take():
             self.released = False
             self._log(f"The disk of {self._path.parent} has space again: new messages are accepted.")
 
     def _take(self) -> bool:
         """Whether the whole reserve is on disk now."""
-        if _held(self._path) >= self._size:
+        if _held(self._path) >= self.size:
             return True
         try:
-            _allocate(self._path, self._size)
+            _allocate(self._path, self.size)
             return True
         except OSError:
             self._path.unlink(missing_ok=True)
