@@ -14,27 +14,29 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
+from penstock.broker.consuming import Delivery, Peeked, Pulled, Renewed, Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
 from penstock.errors import FailedPreconditionError, PenstockError, UnavailableError
 from penstock.faces import steps
 from penstock.faces.clock import sleep_until
-from penstock.faces.face import Face, log
+from penstock.faces.face import log
+from penstock.faces.lookups import Lookups
 from penstock.faces.queues import provide_queue
+from penstock.faces.standing import Standing, standing
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
-from penstock.faces.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
+from penstock.faces.views import SubscriptionMetadata, TopicMetadata
 from penstock.faces.waiting import WaitingRoom
-from penstock.journal.port import Journal, JournalFailedError
+from penstock.journal.port import Journal, JournalFullError
 
 T = TypeVar("T")
 
 IDLE_SECONDS = 1.0  # how often the writer looks after the journal when nothing else is to do
 
 
-class AsyncMessageQueue(Face):
+class AsyncMessageQueue(Lookups):
     def __init__(self, journal: Journal, **parts: Any) -> None:
         """Recovers at once; `start` it inside the loop that will use it."""
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by rising number
@@ -45,7 +47,7 @@ class AsyncMessageQueue(Face):
         self._writer = threading.Thread(target=self._write, name="penstock-writer", daemon=True)
         super().__init__(journal, **parts)
         self._room = WaitingRoom(self.clock)
-        self._watchers.append(self._room)
+        self.watch(self._room)
 
     async def start(self) -> None:
         self.begin()
@@ -109,6 +111,8 @@ class AsyncMessageQueue(Face):
                 self._pipeline.flush()
                 self._call_loop(self._after_commit)
             busy = self._pipeline.maintain()
+            if self._pipeline.stalled is not None:
+                self._call_loop(self._after_commit)
 
     def _call_loop(self, callback: Callable[[], None]) -> None:
         assert self._loop is not None, "the writer starts after the loop is known"
@@ -125,16 +129,25 @@ class AsyncMessageQueue(Face):
             self._after_refusal(self._pipeline.stalled)
 
     def _after_refusal(self, error: PenstockError) -> None:
+        if not self._pipeline.failed:
+            return self._go_back()
+        self._tell_waiters(error)
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+    def _go_back(self) -> None:
+        # Whoever comes first goes back, perhaps before the news of the refusal: lost decisions must find nobody
+        # waiting for their numbers.
+        if self._pipeline.stalled is not None:
+            self._tell_waiters(self._pipeline.stalled)
+        super()._go_back()
+
+    def _tell_waiters(self, error: PenstockError) -> None:
         """Everything decided since the last commit is void; who waits for it is told."""
         waiters, self._waiters = self._waiters, deque()
         for _, future in waiters:
             if not future.done():
                 future.set_exception(error)
-        if isinstance(error, JournalFailedError):
-            if not self.failed.done():
-                self.failed.set_result(error)
-        else:
-            self._go_back()
 
     # ------------------------------------------------------------------ how a call runs
 
@@ -147,11 +160,15 @@ class AsyncMessageQueue(Face):
     async def _drive(self, walk: steps.Steps[T]) -> T:
         """Run steps, reading what they ask for; the answer waits for all they decided."""
         self._check()
+        broker = self._broker
         try:
             question = walk.send(None)
             while True:
-                question = walk.send(await self._read(question))
+                answer = await self._read(question)
                 self._check()
+                if self._broker is not broker:  # the steps would go on deciding on a state that is void
+                    raise JournalFullError
+                question = walk.send(answer)
         except StopIteration as stop:
             result: T = stop.value
         await self._committed(self._submit())
@@ -212,43 +229,16 @@ class AsyncMessageQueue(Face):
         provide_queue(self._broker, self._now(), topic_name, name, options)
         self._submit()
 
-    def reads(self, name: str, topic_name: str) -> bool:
-        """Whether a subscription is there and attached to this topic."""
-        subscription = self._broker.state.subscription_names.get(name)
-        return subscription is not None and subscription.topic_name == topic_name and not subscription.detached
-
     async def commit(self) -> None:
         """Until all that was decided so far is durable."""
         self._check()
-        await self._committed(self._submit())
-
-    def topic(self, name: str) -> TopicMetadata:
-        return TopicMetadata.of(self._broker.state.topic(name))
-
-    def subscription(self, name: str) -> SubscriptionMetadata:
-        return SubscriptionMetadata.of(self._broker.state.subscription(name))
-
-    def topic_exists(self, name: str) -> bool:
-        return name in self._broker.state.topic_names
-
-    def subscription_exists(self, name: str) -> bool:
-        return name in self._broker.state.subscription_names
-
-    def topics(self) -> list[TopicMetadata]:
-        return [TopicMetadata.of(topic) for topic in self._broker.state.topics.values()]
-
-    def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
-        state = self._broker.state
-        chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
-        return [SubscriptionMetadata.of(subscription) for subscription in chosen.values()]
+        await self.committed()
 
     # ------------------------------------------------------------------ messages
 
     async def publish(self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None) -> Appended:
-        self._check()
-        self._refuse_when_full()
-        appended = self._broker.publish(self._now(), topic_name, drafts, once)
-        await self._committed(self._submit())
+        appended = self.decide_publish(topic_name, drafts, once)
+        await self.committed()
         return appended
 
     async def pull(
@@ -263,10 +253,11 @@ class AsyncMessageQueue(Face):
         """Lease up to `max_messages`; with nothing ready, wait up to `wait_seconds` for something."""
         until = self._now() + int(wait_seconds * SECOND)
         while True:
+            since = self.standing(name)
             walk = steps.pull(self._broker, self._now, name, max_messages, lease_seconds, max_bytes)
             deliveries = await self._drive(walk)
             self._pass_on(name)
-            if deliveries or not await self._wait(name, until):
+            if deliveries or not await self._wait(name, until, since):
                 return deliveries
 
     def _pass_on(self, name: str) -> None:
@@ -274,18 +265,23 @@ class AsyncMessageQueue(Face):
         if subscription is not None:
             self._room.pass_on(subscription, self._now())
 
-    async def _wait(self, name: str, until: int) -> bool:
+    async def _wait(self, name: str, until: int, since: Standing | None) -> bool:
         """Sleep until there may be something to pull; False when the time is over."""
         now = self._now()
         subscription = self._broker.state.subscription(name)
-        if until <= now or subscription.detached:
+        if until <= now or subscription.detached or self._room.closed:
             return False
-        await self._room.wait(subscription, now, until)
-        return not self._closed
+        if since is None or since == self.standing(name):
+            await self._room.wait(subscription, now, until)
+        return not self._room.closed
 
-    async def wait_for_messages(self, name: str, wait_seconds: float) -> bool:
+    def standing(self, name: str) -> Standing:
+        """Taken before a pull that may find nothing, it tells the wait after it whether something came meanwhile."""
+        return standing(self._broker.state, name)
+
+    async def wait_for_messages(self, name: str, wait_seconds: float, since: Standing | None = None) -> bool:
         """For a streaming consumer: whether it is worth to pull again before the time is over."""
-        return await self._wait(name, self._now() + int(wait_seconds * SECOND))
+        return await self._wait(name, self._now() + int(wait_seconds * SECOND), since)
 
     async def ack(self, receipts: Sequence[str]) -> Settled:
         return await self._settle(self._broker.ack, receipts)
@@ -309,9 +305,33 @@ class AsyncMessageQueue(Face):
     async def purge(self, name: str) -> None:
         await self._run(lambda: self._broker.purge(self._now(), name))
 
-    def backlog(self, name: str) -> Backlog:
-        subscription = self._broker.state.subscription(name)
-        return backlog(self._broker.state.read_topic(subscription), subscription)
+    # ------------------------------------------------------------------ decided now, durable when `committed` is done
+
+    def committed(self) -> asyncio.Future[None]:
+        """Done when all that was decided so far is durable, or failed if it never will be."""
+        return self._committed(self._submit())
+
+    def decide_publish(self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None) -> Appended:
+        self._check()
+        self._refuse_when_full()
+        appended = self._broker.publish(self._now(), topic_name, drafts, once)
+        self._submit()
+        return appended
+
+    def decide_pull(self, name: str, max_messages: int, *, lease_seconds: float | None, max_bytes: int) -> Pulled:
+        """One look at what is in memory; if the answer says that it needs more than that, `pull` reads it."""
+        self._check()
+        pulled = self._broker.pull(self._now(), name, max_messages, lease_seconds=lease_seconds, max_bytes=max_bytes)
+        self._submit()
+        self._pass_on(name)
+        return pulled
+
+    def decide_ack(self, receipts: Sequence[str]) -> Settled:
+        """For receipts of deliveries; those of messages only published may need reading, which `ack` does."""
+        self._check()
+        settled = self._broker.ack(self._now(), receipts)
+        self._submit()
+        return settled
 
     # ------------------------------------------------------------------ the log
 
@@ -349,9 +369,6 @@ class AsyncMessageQueue(Face):
     async def delete_snapshot(self, name: str) -> None:
         await self._run(lambda: self._broker.delete_snapshot(name))
 
-    def snapshots(self) -> list[SnapshotDump]:
-        return list(self._broker.state.snapshots.values())
-
     # ------------------------------------------------------------------ documents of the doors
 
     async def put_document(self, kind: str, name: str, body: bytes) -> None:
@@ -359,9 +376,6 @@ class AsyncMessageQueue(Face):
 
     async def remove_document(self, kind: str, name: str) -> None:
         await self._run(lambda: self._broker.remove_document(kind, name))
-
-    def documents(self, kind: str) -> dict[str, bytes]:
-        return dict(self._broker.state.documents.get(kind, {}))
 
     # ------------------------------------------------------------------ numbers
 

@@ -57,6 +57,21 @@ class Face:
         self._submit()
         self._pipeline.flush()
 
+    def watch(self, watcher: Watcher) -> None:
+        """Tell somebody of every fact from now on."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        self._watchers.remove(watcher)
+
+    @property
+    def durable(self) -> bool:
+        return self._journal.durable
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def _submit(self) -> int:
         """Hand over what the last command decided; the number to wait for."""
         broker, pipeline = self._broker, self._pipeline
@@ -122,6 +137,8 @@ class Face:
     def _close_journal(self) -> None:
         """End with a snapshot, so that the next start has nothing to replay."""
         self._closed = True
+        for watcher in self._watchers:
+            watcher.close()
         try:
             if self._journal.durable and self._pipeline.stalled is None:
                 self._pipeline.add([], [])

@@ -1,0 +1,67 @@
+"""What a door may look up without waiting: names, numbers, options, documents.
+
+The rule kept here: looking changes nothing and reads no disk; what is shown are records that do not change under the
+reader, or plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.dump import SnapshotDump
+from penstock.faces.face import Face
+from penstock.faces.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
+
+
+class Lookups(Face):
+    def topic(self, name: str) -> TopicMetadata:
+        return TopicMetadata.of(self._broker.state.topic(name))
+
+    def subscription(self, name: str) -> SubscriptionMetadata:
+        return SubscriptionMetadata.of(self._broker.state.subscription(name))
+
+    def topic_exists(self, name: str) -> bool:
+        return name in self._broker.state.topic_names
+
+    def subscription_exists(self, name: str) -> bool:
+        return name in self._broker.state.subscription_names
+
+    def topics(self) -> list[TopicMetadata]:
+        return [TopicMetadata.of(topic) for topic in self._broker.state.topics.values()]
+
+    def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
+        state = self._broker.state
+        chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
+        return [SubscriptionMetadata.of(subscription) for subscription in chosen.values()]
+
+    def reads(self, name: str, topic_name: str) -> bool:
+        """Whether a subscription is there and attached to this topic."""
+        subscription = self._broker.state.subscription_names.get(name)
+        return subscription is not None and subscription.topic_name == topic_name and not subscription.detached
+
+    def numbers(self, topic_name: str, name: str) -> tuple[int, int] | None:
+        """The numbers of a topic and of the subscription that reads it; None unless both are there and attached."""
+        subscription = self._broker.state.subscription_names.get(name)
+        if subscription is None or subscription.detached or subscription.topic_name != topic_name:
+            return None
+        return subscription.topic, subscription.number
+
+    def is_unacked(self, name: str, offset: int) -> bool:
+        """Whether a message is still to be settled on a subscription, and its time is not over."""
+        return self._broker.is_unacked(self._now(), name, offset)
+
+    def topic_names(self) -> Iterable[str]:
+        return self._broker.state.topic_names.keys()
+
+    def document(self, kind: str, name: str) -> bytes | None:
+        return self._broker.state.documents.get(kind, {}).get(name)
+
+    def documents(self, kind: str) -> dict[str, bytes]:
+        return dict(self._broker.state.documents.get(kind, {}))
+
+    def snapshots(self) -> list[SnapshotDump]:
+        return list(self._broker.state.snapshots.values())
+
+    def backlog(self, name: str) -> Backlog:
+        subscription = self._broker.state.subscription(name)
+        return backlog(self._broker.state.read_topic(subscription), subscription)
