@@ -1,0 +1,41 @@
+"""A journal that does what a test tells it: keep, wait, count, refuse.
+
+The rule kept here: it keeps its promises. What it committed is what it recovers, what it refused it forgot.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from penstock.errors import PenstockError
+from penstock.journal.memory import MemoryJournal
+from penstock.journal.port import Commit, Recovered
+
+
+class ToldJournal(MemoryJournal):
+    """Durable as far as anybody can see, for as long as the test runs."""
+
+    durable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits: list[Commit] = []
+        self.refusals: list[PenstockError] = []  # the next commits end with these
+        self.full = False
+        self.gate = threading.Event()  # closed: commits wait
+        self.gate.set()
+        self.entered = threading.Semaphore(0)  # one for each commit that began
+
+    def recover(self) -> Recovered:
+        return Recovered(None, [fact for commit in self.commits for fact in commit.facts])
+
+    def commit(self, commit: Commit) -> None:
+        self.entered.release()
+        assert self.gate.wait(10), "the test forgot to open the gate"
+        if self.refusals:
+            raise self.refusals.pop(0)
+        super().commit(commit)
+        self.commits.append(commit)
+
+    def close(self) -> None:
+        """Stay readable, so that a test can open another queue on what was kept."""

@@ -1,0 +1,255 @@
+"""AsyncMessageQueue and its journal: callers share commits, nobody is answered early, and trouble reaches everybody.
+
+The rule kept here: the journal is told what to do, so every test knows which commit is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from penstock import Draft, ManualClock, ResourceExhaustedError, SubscriptionOptions, UnavailableError
+from penstock.broker.publishing import Appended
+from penstock.errors import DamagedStoreError, PenstockError
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.port import JournalFailedError, JournalFullError
+from tests.unit.faces.journals import ToldJournal
+
+Story = Callable[[AsyncMessageQueue, ToldJournal], Coroutine[Any, Any, None]]
+
+
+def tell(story: Story, **parts: Any) -> None:
+    async def main() -> None:
+        journal = ToldJournal()
+        queue = AsyncMessageQueue(journal, clock=ManualClock(), **parts)
+        await queue.start()
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic")
+        try:
+            async with asyncio.timeout(20):
+                await story(queue, journal)
+        finally:
+            journal.gate.set()
+            await queue.close()
+
+    asyncio.run(main())
+
+
+def publish(queue: AsyncMessageQueue, *bodies: bytes) -> asyncio.Task[Appended]:
+    return asyncio.ensure_future(queue.publish("topic", [Draft(body) for body in bodies]))
+
+
+async def commit_begins(journal: ToldJournal) -> None:
+    assert await asyncio.to_thread(journal.entered.acquire, timeout=10)
+
+
+async def started_over(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+    """Close the gate behind what is already committed."""
+    await queue.publish("topic", [Draft(b"first")])
+    while journal.entered.acquire(blocking=False):
+        pass
+    journal.gate.clear()
+
+
+def kept(journal: ToldJournal) -> list[bytes]:
+    return [message.data for commit in journal.commits for batch in commit.batches for message in batch.messages]
+
+
+def test_callers_that_come_together_share_a_commit() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        await started_over(queue, journal)
+        before = len(journal.commits)
+        leader = publish(queue, b"leader")
+        await commit_begins(journal)
+        others = [publish(queue, b"%d" % number) for number in range(100)]
+        await asyncio.sleep(0)
+        journal.gate.set()
+        offsets = [appended.first for appended in await asyncio.gather(leader, *others)]
+        assert offsets == list(range(1, 102))
+        assert len(journal.commits) == before + 2
+
+    tell(story)
+
+
+def test_nobody_is_answered_before_the_commit() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        await started_over(queue, journal)
+        calls = [
+            publish(queue, b"a"),
+            asyncio.ensure_future(queue.pull("sub", 10)),
+            asyncio.ensure_future(queue.pull("sub", 10)),  # finds nothing, because of an uncommitted pull
+            asyncio.ensure_future(queue.create_topic("new")),
+            asyncio.ensure_future(queue.read("topic", 0, 10)),
+        ]
+        await commit_begins(journal)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not any(call.done() for call in calls)
+        journal.gate.set()
+        _, pulled, nothing, _, read = await asyncio.gather(*calls)
+        assert [each.message.data for each in pulled] == [b"first", b"a"]
+        assert nothing == []
+        assert [message.data for message in read] == [b"first", b"a"]
+
+    tell(story)
+
+
+def test_everybody_in_a_refused_commit_is_told_and_later_calls_work() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        await started_over(queue, journal)
+        before = queue._broker.state.dump()
+        journal.refusals = [JournalFullError()]
+        calls = [publish(queue, b"lost"), asyncio.ensure_future(queue.pull("sub", 1))]
+        await commit_begins(journal)
+        calls.append(publish(queue, b"lost as well"))
+        await asyncio.sleep(0)
+        journal.gate.set()
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [JournalFullError] * 3
+        assert isinstance(answers[0], ResourceExhaustedError)
+        assert queue._broker.state.dump() == before
+        assert [each.message.data for each in await queue.pull("sub", 10)] == [b"first"]
+        assert await queue.pull("sub", 10) == []
+        await queue.publish("topic", [Draft(b"later")])
+        assert kept(journal) == [b"first", b"later"]
+
+    tell(story)
+
+
+def test_a_command_between_the_refusal_and_its_news_does_not_rescue_the_lost() -> None:
+    """The next command goes back first; whoever waits for the refused commit must not be answered by a later one."""
+
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        journal.refusals = [JournalFullError()]
+        news: list[Callable[[], None]] = []
+        queue._call_loop = news.append  # type: ignore[method-assign]
+        lost = publish(queue, b"lost")
+        while queue._pipeline.stalled is None:
+            await asyncio.sleep(0)
+        del queue._call_loop
+        found = publish(queue, b"found")
+        await asyncio.sleep(0)
+        for callback in news:
+            callback()
+        await found
+        with pytest.raises(JournalFullError):
+            await lost
+        assert kept(journal) == [b"found"]
+
+    tell(story)
+
+
+def test_a_walk_that_reads_while_the_state_goes_back_is_refused() -> None:
+    """Its deliveries would be leases nobody wrote down."""
+
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        for number in range(2000):
+            publish(queue, b"%d" % number)
+        await queue.create_topic("other")
+        reading, go_on = asyncio.Event(), asyncio.Event()
+        read = queue._read
+
+        async def slow(question: Any) -> Any:
+            reading.set()
+            await go_on.wait()
+            return await read(question)
+
+        queue._read = slow  # type: ignore[method-assign]
+        pull = asyncio.ensure_future(queue.pull("sub", 10))
+        await reading.wait()
+        journal.refusals = [JournalFullError()]
+        with pytest.raises(JournalFullError):
+            await queue.publish("other", [Draft(b"lost")])
+        go_on.set()
+        with pytest.raises(JournalFullError):
+            await pull
+        assert queue.backlog("sub").in_flight_messages == 0
+        assert len(await queue.pull("sub", 10)) == 10
+        assert queue.backlog("sub").in_flight_messages == 10
+
+    tell(story, cache_bytes=1)
+
+
+@pytest.mark.parametrize("error", [JournalFailedError(), DamagedStoreError("The store is damaged.")])
+def test_a_failed_journal_stops_everything(error: PenstockError) -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        journal.refusals = [error]
+        with pytest.raises(type(error)):
+            await queue.publish("topic", [Draft(b"unknown")])
+        assert await queue.failed is error
+        for call in (queue.publish("topic", [Draft(b"x")]), queue.pull("sub", 1), queue.create_topic("new")):
+            with pytest.raises(type(error)):
+                await call
+
+    tell(story)
+
+
+def test_a_journal_that_fails_at_its_chores_stops_everything() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        def fail() -> bool:
+            raise JournalFailedError
+
+        journal.maintain = fail  # type: ignore[method-assign]
+        await queue.publish("topic", [Draft(b"kept")])
+        assert isinstance(await queue.failed, JournalFailedError)
+        with pytest.raises(JournalFailedError):
+            await queue.publish("topic", [Draft(b"x")])
+
+    tell(story)
+
+
+def test_a_full_journal_refuses_publishes_and_serves_the_rest() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        await queue.publish("topic", [Draft(b"a")])
+        journal.full = True
+        with pytest.raises(ResourceExhaustedError):
+            await queue.publish("topic", [Draft(b"refused")])
+        (leased,) = await queue.pull("sub", 10)
+        assert (await queue.ack([leased.receipt])).stale == []
+        assert queue.statistics().publishes_refused == {"disk": 1}
+
+    tell(story)
+
+
+def test_closing_keeps_what_is_under_way() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        await started_over(queue, journal)
+        under_way = publish(queue, b"under way")
+        await commit_begins(journal)
+        closing = asyncio.ensure_future(queue.close())
+        await asyncio.sleep(0)
+        journal.gate.set()
+        await asyncio.gather(under_way, closing)
+        assert kept(journal) == [b"first", b"under way"]
+        for call in (queue.publish("topic", [Draft(b"x")]), queue.pull("sub", 1, wait_seconds=5)):
+            with pytest.raises(UnavailableError):
+                await call
+
+    tell(story)
+
+
+def test_a_caller_that_leaves_does_not_disturb_the_commit() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        await started_over(queue, journal)
+        gone, stays = publish(queue, b"gone"), publish(queue, b"stays")
+        await commit_begins(journal)
+        gone.cancel()
+        journal.gate.set()
+        await stays
+        assert kept(journal) == [b"first", b"gone", b"stays"]
+        assert not queue._waiters
+
+    tell(story)
+
+
+def test_options_are_kept_with_the_subscription() -> None:
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        options = SubscriptionOptions(lease_seconds=33, labels={"a": "b"})
+        assert (await queue.change_subscription("sub", options)).options == options
+        again = AsyncMessageQueue(journal, clock=ManualClock())
+        assert again.subscription("sub").options == options
+
+    tell(story)

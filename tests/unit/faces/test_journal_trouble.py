@@ -1,0 +1,133 @@
+"""MessageQueue over a journal that refuses: the caller is told, the state goes back, nothing lost is called kept."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from penstock import ManualClock, MessageQueue, ResourceExhaustedError
+from penstock.errors import PenstockError
+from penstock.journal.port import JournalFailedError, JournalFullError
+from tests.unit.faces.journals import ToldJournal
+
+
+@pytest.fixture
+def journal() -> ToldJournal:
+    return ToldJournal()
+
+
+@pytest.fixture
+def queue(journal: ToldJournal) -> MessageQueue:
+    queue = MessageQueue(journal, clock=ManualClock())
+    queue.register_topic("topic")
+    queue.register_subscription("sub", "topic")
+    queue.publish("topic", [b"kept"])
+    return queue
+
+
+def test_a_refused_publish_leaves_no_trace(queue: MessageQueue, journal: ToldJournal) -> None:
+    before = queue._broker.state.dump()
+    journal.refusals = [JournalFullError()]
+    with pytest.raises(ResourceExhaustedError) as error:
+        queue.publish("topic", [b"lost"])
+    assert error.value.code == 8
+    assert queue._broker.state.dump() == before
+    queue.publish("topic", [b"later"])
+    assert [message.data for message in queue.pull("sub", 10)] == [b"kept", b"later"]
+
+
+@pytest.mark.parametrize("call", ["pull", "ack", "nack", "modify_ack_deadline", "purge", "register_topic"])
+def test_any_refused_command_leaves_no_trace(queue: MessageQueue, journal: ToldJournal, call: str) -> None:
+    (leased,) = queue.pull("sub", 1)
+    queue.publish("topic", [b"another"])
+    before = queue._broker.state.dump()
+    journal.refusals = [JournalFullError()]
+    arguments = {
+        "pull": ("sub", 1),
+        "ack": (leased.ack_id,),
+        "nack": (leased.ack_id,),
+        "modify_ack_deadline": (leased.ack_id, 30),
+        "purge": ("sub",),
+        "register_topic": ("new",),
+    }
+    with pytest.raises(ResourceExhaustedError):
+        getattr(queue, call)(*arguments[call])
+    assert queue._broker.state.dump() == before
+    queue.ack(leased.ack_id)
+    assert [message.data for message in queue.pull("sub", 10)] == [b"another"]
+
+
+def test_a_call_that_decides_nothing_works_after_a_refusal(queue: MessageQueue, journal: ToldJournal) -> None:
+    queue.ack(queue.pull("sub", 1)[0].ack_id)
+    journal.refusals = [JournalFullError()]
+    with pytest.raises(ResourceExhaustedError):
+        queue.publish("topic", [b"lost"])
+    assert queue.pull("sub", 1) == []
+    assert queue.peek("sub", 1) == []
+
+
+def test_every_thread_of_a_refused_commit_is_told(queue: MessageQueue, journal: ToldJournal) -> None:
+    """Twenty publish together while the journal refuses: whoever got an answer finds its message kept."""
+    journal.refusals = [JournalFullError() for _ in range(3)]
+    start, answers, lock = threading.Barrier(20), [], threading.Lock()
+
+    def publish(number: int) -> None:
+        start.wait()
+        try:
+            queue.publish("topic", [b"%d" % number])
+        except PenstockError as error:
+            with lock:
+                answers.append((number, error))
+        else:
+            with lock:
+                answers.append((number, None))
+
+    threads = [threading.Thread(target=publish, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = {message.data for message in MessageQueue(journal, clock=ManualClock()).pull("sub", 100)}
+    assert kept - {b"kept"} == {b"%d" % number for number, error in answers if error is None}
+    assert all(isinstance(error, JournalFullError) for _, error in answers if error is not None)
+    assert len(answers) == 20
+
+
+def test_after_a_failed_commit_everything_is_refused(queue: MessageQueue, journal: ToldJournal) -> None:
+    journal.refusals = [JournalFailedError()]
+    with pytest.raises(JournalFailedError):
+        queue.publish("topic", [b"unknown"])
+    for call in (lambda: queue.publish("topic", [b"x"]), lambda: queue.pull("sub", 1), lambda: queue.purge("sub")):
+        with pytest.raises(JournalFailedError):
+            call()
+    queue.close()
+
+
+def test_a_full_journal_refuses_publishes_and_serves_the_rest(queue: MessageQueue, journal: ToldJournal) -> None:
+    journal.full = True
+    with pytest.raises(ResourceExhaustedError, match="The disk is full"):
+        queue.publish("topic", [b"refused"])
+    assert queue.statistics().publishes_refused == {"disk": 1}
+    (message,) = queue.pull("sub", 10)
+    queue.nack(message.ack_id)
+    queue.ack(queue.pull("sub", 1)[0].ack_id)
+    journal.full = False
+    queue.publish("topic", [b"welcome"])
+    assert [message.data for message in queue.pull("sub", 10)] == [b"welcome"]
+
+
+def test_counters_do_not_run_backwards_when_the_state_goes_back(queue: MessageQueue, journal: ToldJournal) -> None:
+    queue.ack(queue.pull("sub", 1)[0].ack_id)
+    journal.full = True
+    with pytest.raises(ResourceExhaustedError):
+        queue.publish("topic", [b"refused"])
+    journal.full = False
+    before = queue.statistics()
+    journal.refusals = [JournalFullError()]
+    with pytest.raises(ResourceExhaustedError):
+        queue.publish("topic", [b"lost"])
+    after = queue.statistics()
+    assert after.publishes_refused == before.publishes_refused
+    assert after.subscriptions == before.subscriptions
+    assert after.topics[0].messages_published >= before.topics[0].messages_published

@@ -1,0 +1,111 @@
+"""From decided to durable: commits keep the order of decisions, and what a refused commit held is never called kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.broker.facts import Touched
+from penstock.errors import ResourceExhaustedError
+from penstock.faces.pipeline import Pipeline
+from penstock.journal.port import JournalFailedError, JournalFullError
+from tests.unit.faces.journals import ToldJournal
+
+
+@pytest.fixture
+def journal() -> ToldJournal:
+    return ToldJournal()
+
+
+@pytest.fixture
+def pipeline(journal: ToldJournal) -> Pipeline:
+    return Pipeline(journal)
+
+
+def decide(pipeline: Pipeline, number: int) -> int:
+    return pipeline.add([Touched(number, 0)], [])
+
+
+def test_whoever_waits_first_commits_for_all(pipeline: Pipeline, journal: ToldJournal) -> None:
+    numbers = [decide(pipeline, number) for number in range(5)]
+    pipeline.wait(numbers[0])
+    pipeline.wait(numbers[4])
+    assert [len(commit.facts) for commit in journal.commits] == [5]
+
+
+def test_a_refused_decision_is_lost_for_everybody_who_shared_its_commit(
+    pipeline: Pipeline, journal: ToldJournal
+) -> None:
+    """Also for one that comes to ask only after later decisions were committed."""
+    journal.refusals = [JournalFullError()]
+    first, second = decide(pipeline, 1), decide(pipeline, 2)
+    with pytest.raises(JournalFullError):
+        pipeline.wait(first)
+    pipeline.resume()
+    third = decide(pipeline, 3)
+    pipeline.wait(third)
+    with pytest.raises(JournalFullError):
+        pipeline.wait(second)
+    assert [fact.subscription for commit in journal.commits for fact in commit.facts] == [3]
+
+
+def test_after_a_refusal_there_is_nothing_left_to_wait_for(pipeline: Pipeline, journal: ToldJournal) -> None:
+    """A command that decided nothing waits for the latest decision, and that one must not be a lost one."""
+    pipeline.wait(decide(pipeline, 1))
+    journal.refusals = [JournalFullError()]
+    with pytest.raises(ResourceExhaustedError):
+        pipeline.wait(decide(pipeline, 2))
+    pipeline.resume()
+    pipeline.wait(pipeline.submitted)
+
+
+def test_losses_of_several_refusals_are_told_apart(pipeline: Pipeline, journal: ToldJournal) -> None:
+    kept, lost = [], []
+    for turn in range(10):
+        if turn % 3 == 1:
+            journal.refusals = [JournalFullError()]
+            lost.append(decide(pipeline, turn))
+            pipeline.flush()
+            pipeline.resume()
+        else:
+            kept.append(decide(pipeline, turn))
+            pipeline.flush()
+    for number in kept:
+        pipeline.wait(number)
+    for number in lost:
+        with pytest.raises(JournalFullError):
+            pipeline.wait(number)
+
+
+def test_what_was_decided_after_a_refusal_is_not_committed(pipeline: Pipeline, journal: ToldJournal) -> None:
+    """It was decided on a state that never was."""
+    journal.refusals = [JournalFullError()]
+    decide(pipeline, 1)
+    pipeline.flush()
+    late = decide(pipeline, 2)
+    pipeline.flush()
+    pipeline.resume()
+    pipeline.flush()
+    assert journal.commits == []
+    with pytest.raises(JournalFullError):
+        pipeline.wait(late)
+
+
+def test_a_failed_journal_cannot_be_resumed(pipeline: Pipeline, journal: ToldJournal) -> None:
+    journal.refusals = [JournalFailedError()]
+    number = decide(pipeline, 1)
+    for _ in range(2):
+        with pytest.raises(JournalFailedError):
+            pipeline.wait(number)
+        pipeline.resume()
+    assert isinstance(pipeline.stalled, JournalFailedError)
+
+
+def test_a_journal_that_fails_at_its_chores_stops_the_pipeline(pipeline: Pipeline, journal: ToldJournal) -> None:
+    def fail() -> bool:
+        raise JournalFailedError
+
+    journal.maintain = fail  # type: ignore[method-assign]
+    assert pipeline.maintain() is False
+    with pytest.raises(JournalFailedError):
+        pipeline.wait(decide(pipeline, 1))
+    assert journal.commits == []
