@@ -9,22 +9,19 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from penstock.broker import facts as f
 from penstock.broker.state import State
 from penstock.faces.clock import Clock
 
-# What may let the waiters of a subscription go on, or tell them that there is no point in waiting.
-_CONCERNS = (
-    f.Acked,
-    f.Removed,
-    f.Returned,
-    f.Delayed,
-    f.Sought,
-    f.SubscriptionChanged,
-    f.SubscriptionDeleted,
-    f.Detached,
-)
+
+class Call(NamedTuple):
+    """Somebody who waits."""
+
+    topic: int
+    subscription: int
+    future: asyncio.Future[None]
 
 
 class Bell:
@@ -35,16 +32,20 @@ class Bell:
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}  # by subscription
         self._topics: dict[int, set[int]] = {}  # topic -> subscriptions that somebody waits on
 
-    async def wait(self, topic: int, subscription: int, until: int) -> None:
-        called: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.setdefault(subscription, set()).add(called)
+    def listen(self, topic: int, subscription: int) -> Call:
+        """From now on a decision about this subscription is noticed; `wait` must follow at once."""
+        call = Call(topic, subscription, self._loop.create_future())
+        self._waiting.setdefault(subscription, set()).add(call.future)
         self._topics.setdefault(topic, set()).add(subscription)
-        over = self._clock.alarm(until, partial(_call, called))
+        return call
+
+    async def wait(self, call: Call, until: int) -> None:
+        over = self._clock.alarm(until, partial(_call, call.future))
         try:
-            await called
+            await call.future
         finally:
             over.cancel()
-            self._leave(topic, subscription, called)
+            self._leave(*call)
 
     def _leave(self, topic: int, subscription: int, called: asyncio.Future[None]) -> None:
         waiting = self._waiting[subscription]
@@ -80,6 +81,19 @@ class Bell:
         for subscription in subscriptions:
             for called in tuple(self._waiting.get(subscription, ())):
                 _call(called)
+
+
+# What may let the waiters of a subscription go on, or tell them that there is no point in waiting.
+_CONCERNS = (
+    f.Acked,
+    f.Delayed,
+    f.Detached,
+    f.Removed,
+    f.Returned,
+    f.Sought,
+    f.SubscriptionChanged,
+    f.SubscriptionDeleted,
+)
 
 
 def _call(called: asyncio.Future[None]) -> None:
