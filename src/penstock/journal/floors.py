@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 from penstock.broker.names import MAX_OFFSET
 
-GONE = MAX_OFFSET + 1  # the floor of a deleted topic
+GONE = MAX_OFFSET  # a floor this high says that the topic is deleted
 GONE_KEPT = 4096  # deleted topics remembered, for readers already on their way
 
 
@@ -26,7 +26,7 @@ class Floors:
         """Raise the floor of a topic; False if it was as high already."""
         if until <= self._floors.get(topic, 0):
             return False
-        self._floors[topic] = min(until, GONE)
+        self._floors[topic] = until
         if until >= GONE:
             self._remember_gone(topic)
         return True

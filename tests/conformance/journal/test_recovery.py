@@ -84,3 +84,16 @@ def test_sweep_finds_what_a_crash_left_undeleted(reopen: Open) -> None:
     settle(journal)
     assert journal.read(1, 0, 10) == messages(5, 10)
     assert reopen().find(1, 0) == 5
+
+
+def test_a_journal_may_be_asked_again_for_its_state(reopen: Open) -> None:
+    """After a commit that was refused, the broker goes back to what the journal holds."""
+    journal = reopen()
+    journal.recover()
+    journal.commit(Commit([fact(1)], [], dump(1)))
+    journal.commit(Commit([fact(2, 3 << 20)], []))
+    for _ in range(3):
+        assert journal.recover() == Recovered(dump(1), [fact(2, 3 << 20)])
+    assert not journal.snapshot_due, "asking counts nothing twice"
+    journal.commit(Commit([fact(3)], []))
+    assert journal.recover().facts == [fact(2, 3 << 20), fact(3)]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -71,13 +72,13 @@ class SqliteJournal:
     def recover(self) -> Recovered:
         self._require_usable()
         try:
-            with self._reading:
-                self._cover()
-                dump, seq = self._recover_dump()
-                return Recovered(dump, self._recover_facts(seq))
+            with self._reading, self._readers.connection() as reader, reader:  # one view for both questions
+                dump, seq = self._recover_dump(reader)
+                facts = self._recover_facts(reader, seq)
         except DamagedStoreError as error:
             self._refusal = error
             raise
+        return Recovered(dump, facts)
 
     def commit(self, commit: Commit) -> None:
         self._require_usable()
@@ -160,10 +161,11 @@ class SqliteJournal:
         if self._refusal is not None:
             raise type(self._refusal)(self._refusal.message)
 
-    def _recover_dump(self) -> tuple[StateDump | None, int]:
+    def _recover_dump(self, reader: apsw.Connection) -> tuple[StateDump | None, int]:
         """The newest snapshot and the commit it stands for. A damaged one is passed over only if told so: the facts
         since the one before it are kept, so the state is the same."""
-        rows: list[Row] = self._writer.execute(SQL["snapshots_newest"]).fetchall()
+        rows: list[Row] = reader.execute(SQL["snapshots_newest"]).fetchall()
+        self._cover([row[0] for row in rows])
         for row in rows:
             try:
                 dump = open_snapshot(row)
@@ -176,9 +178,10 @@ class SqliteJournal:
             return dump, int(row[0])
         return None, 0
 
-    def _recover_facts(self, seq: int) -> list[Fact]:
+    def _recover_facts(self, reader: apsw.Connection, seq: int) -> list[Fact]:
         facts: list[Fact] = []
-        for row in self._writer.execute(SQL["facts_after"], (seq,)):
+        self._fact_bytes = 0
+        for row in reader.execute(SQL["facts_after"], (seq,)):
             if row[0] != seq + 1:
                 break
             seq += 1
@@ -227,7 +230,7 @@ class SqliteJournal:
         if snapshot is not None:
             self._fact_bytes, self._snapshot_bytes = 0, len(snapshot)
             with self._reading:
-                self._cover()
+                self._cover([seq for (seq,) in self._writer.execute(SQL["snapshot_seqs"]).fetchall()])
         self._relieve()
 
     def _write_mark(self) -> None:
@@ -236,11 +239,10 @@ class SqliteJournal:
         except OSError as error:  # the commit stands; only the alarm of a later loss would be late
             self._log(f"The high-water mark of {self._folder.path} could not be written: {error.strerror}.")
 
-    def _cover(self) -> None:
-        """The facts before the older of two snapshots can go."""
-        kept: list[Row] = self._writer.execute(SQL["snapshot_seqs"]).fetchall()
-        if len(kept) == 2:
-            self._chores.cover(kept[1][0])
+    def _cover(self, snapshots: list[Any]) -> None:
+        """The facts up to the older of two snapshots can go."""
+        if len(snapshots) == 2:
+            self._chores.cover(snapshots[1])
 
     def _relieve(self) -> None:
         try:

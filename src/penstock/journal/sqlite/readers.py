@@ -30,14 +30,14 @@ class Readers:
 
     def read(self, topic: int, first: int, until: int) -> list[Message]:
         places = {"topic": log_key(topic, 0), "first": log_key(topic, first), "last": log_key(topic, until - 1)}
-        with self._connection() as reader:
+        with self.connection() as reader:
             rows = reader.execute(SQL["read_batches"], places).fetchall()
         first = max(first, self._floors[topic])  # asked after the fetch: what was forgotten meanwhile may be missing
         return _pick(rows, topic, first, until)
 
     def find(self, topic: int, at: int) -> int | None:
         floor = self._floors[topic]
-        with self._connection() as reader:
+        with self.connection() as reader:
             row = _first_ending_at_or_after(reader, topic, floor, at)
         if row is None:
             return None
@@ -51,7 +51,7 @@ class Readers:
                 self._idle.pop().close(True)
 
     @contextmanager
-    def _connection(self) -> Iterator[apsw.Connection]:
+    def connection(self) -> Iterator[apsw.Connection]:
         with self._lock:
             reader = self._idle.pop() if self._idle else None
         reader = reader or self._connect()

@@ -1,0 +1,111 @@
+"""What was written can be read for ever: facts, messages and dumps as bytes (the rule of journal/codec.py)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker.dump import EntryDump, SnapshotDump, StateDump, SubscriptionDump, TopicDump
+from penstock.broker.facts import FACTS, Acked, Delivered, Fact, Published, TopicCreated
+from penstock.broker.model import FOREVER, NO_ATTRIBUTES, Message, Producer, SubscriptionOptions, TopicOptions
+from penstock.errors import DamagedStoreError
+from penstock.journal import codec
+
+_encode = msgspec.msgpack.encode
+
+# Whole numbers for the float fields as well: they are stored as given, and 1 equals 1.0.
+_facts = st.one_of([st.builds(kind) if not kind._fields else st.from_type(kind) for kind in FACTS.values()])
+
+
+def test_every_fact_has_a_number_and_every_number_a_fact() -> None:
+    assert set(FACTS.values()) == set(get_args(Fact))
+    assert len(set(FACTS.values())) == len(FACTS)
+
+
+@given(st.lists(_facts.filter(lambda fact: _storable(fact)), max_size=4))
+def test_facts_come_back_as_they_were(facts: list[Fact]) -> None:
+    decoded = codec.decode_facts(codec.encode_facts(facts))
+    assert decoded == facts
+    assert [type(fact) for fact in decoded] == [type(fact) for fact in facts]
+
+
+def _storable(value: Any) -> bool:
+    """Without the values no broker makes: numbers beyond 63 bits, not-a-number, lone surrogates."""
+    try:
+        return bool(msgspec.msgpack.decode(_encode(value)) is not None) and "nan" not in repr(value)
+    except (OverflowError, UnicodeEncodeError):
+        return False
+
+
+def test_the_bytes_of_a_fact_are_its_number_and_its_fields() -> None:
+    """The stored form, spelled out: a change here is a change of the format."""
+    assert codec.encode_facts([Acked(3, 7, [1, 2])]) == _encode([[16, [3, 7, [1, 2]]]])
+
+
+def test_a_fact_written_before_a_field_was_added_takes_its_default() -> None:
+    old = _encode(
+        [[4, [1, 2, 3, 4, 5, True]], [12, [1, 2, 3, 4, [5], [6]]], [1, [1, "t", 9, {"retention_seconds": 3}]]]
+    )
+    assert codec.decode_facts(old) == [
+        Published(1, 2, 3, 4, 5, True),
+        Delivered(1, 2, 3, 4, [5], [6]),
+        TopicCreated(1, "t", 9, TopicOptions(retention_seconds=3)),
+    ]
+
+
+def test_the_encoding_library_fills_defaults_of_shorter_arrays() -> None:
+    """What the rule above stands on; it would have to be done by hand otherwise."""
+
+    class Grown(NamedTuple):
+        first: int
+        added: str = "default"
+
+    assert msgspec.msgpack.decode(_encode([1]), type=Grown) == Grown(1)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xc1", _encode([[16, [1]]]), _encode([[16, "text"]]), _encode(7), _encode([[3, [1, 2]]])]
+)
+def test_bytes_that_do_not_fit_are_damage(body: bytes) -> None:
+    with pytest.raises(DamagedStoreError, match="cannot be decoded"):
+        codec.decode_facts(body)
+
+
+def test_a_fact_of_a_later_release_is_named_as_such() -> None:
+    with pytest.raises(DamagedStoreError, match="unknown kind 99: it was written by a newer release"):
+        codec.decode_facts(_encode([[99, []]]))
+
+
+def test_messages_come_back_as_they_were() -> None:
+    messages = [
+        Message(bytes(range(256)), {"a": "b", "ü": "\N{SNOWMAN}"}, "key", 10**18, 5, 6, 7, 8, 9),
+        Message(b"", NO_ATTRIBUTES, "", 10**18, 6, 2**62, 0, 0, FOREVER),
+    ]
+    assert codec.decode_messages(codec.encode_messages(messages)) == messages
+    for body in (b"", b"\x91\x91\x01", codec.encode_messages(messages)[:-1]):
+        with pytest.raises(DamagedStoreError, match="A batch of messages cannot be decoded"):
+            codec.decode_messages(body)
+
+
+def test_dumps_come_back_as_they_were() -> None:
+    topic = TopicDump(1, "t", 2, TopicOptions(labels={"a": "b"}), 3, 4, 5, 6, 7, {"p": Producer(1, 2, {9: (10, 11)})})
+    entries = [EntryDump(5, True, 1, 2, FOREVER, 3, "key", 0, None), EntryDump(6, False, 0, 0, 9, 3, "", 4, b"new")]
+    options = SubscriptionOptions(filter="x", extras={"k": "v"})
+    subscription = SubscriptionDump(
+        2, "s", 1, "t", 3, 4, False, options, 7, 8, 9, 10, [(1, 2)], entries, {"key": [(8, 3)]}
+    )
+    snapshot = SnapshotDump("n", 1, "t", 2, 3, 4, 5, 6, [(7, 8), (9, 10)], {"l": "m"})
+    dump = StateDump(9, [topic], [subscription], [snapshot], {"schema": {"one": b"body"}})
+    decoded = codec.decode_dump(codec.encode_dump(dump))
+    assert decoded == dump
+    again = codec.decode_dump(codec.encode_dump(decoded))
+    assert codec.encode_dump(again) == codec.encode_dump(decoded), "byte for byte, once seconds have become fractions"
+
+
+def test_a_dump_that_does_not_fit_is_damage() -> None:
+    with pytest.raises(DamagedStoreError, match="A snapshot cannot be decoded"):
+        codec.decode_dump(_encode([1]))
