@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from penstock.broker.facts import Acked, Adopted, Delayed, Delivered, Extended, Held, Passed, Rewritten
+from penstock.broker.facts import Acked, Adopted, Delayed, Delivered, Extended, Held, Passed, Rewritten, Touched
 from penstock.broker.leases import Entry
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Message
@@ -19,6 +19,8 @@ from penstock.broker.selection import Plan, Room, Selection
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.errors import InvalidArgumentError
+
+USE_SECONDS = 60  # how exactly it is known when a subscription was last asked in vain
 
 
 class Delivery(NamedTuple):
@@ -83,6 +85,8 @@ class Consuming(Returning):
             selection.put_back()
             return Pulled([], plan.need, True)
         self._pass_over(topic, subscription, now, plan)
+        if not plan.messages:
+            self._note_use(subscription, now)
         seconds = subscription.options.lease_seconds if lease_seconds is None else lease_seconds
         return Pulled(self._lease(subscription, now, seconds, plan), None, plan.cut or bool(plan.expired))
 
@@ -94,6 +98,12 @@ class Consuming(Returning):
             flow_bytes = options.flow_max_bytes - subscription.in_flight_bytes
             max_messages = max_messages if flow_bytes > 0 else 0
         return Room(max_messages, max_bytes, flow_bytes, self.limits.scan_max_messages)
+
+    def _note_use(self, subscription: Subscription, now: int) -> None:
+        """Asking in vain is using it, too; noted so seldom that it costs nothing."""
+        ttl = subscription.options.expiration_seconds
+        if ttl and now - subscription.used_at >= min(ttl / 2, USE_SECONDS) * SECOND:
+            self.emit(Touched(subscription.number, now))
 
     def _pass_over(self, topic: Topic, subscription: Subscription, now: int, plan: Plan) -> None:
         """Note what the cursor passed on the way to the messages it found."""
@@ -198,7 +208,7 @@ class Consuming(Returning):
         if settled.need is not None or not good:
             return Renewed("", 0, settled.need)
         number, offsets = next(iter(good.items()))
-        offset, deadline = next(iter(offsets)), now + int(seconds * SECOND)
+        offset, deadline = next(iter(offsets)), FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
         if data is not None:
             self.emit(Rewritten(number, offset, data))
         self.emit(Extended(number, now, [offset], deadline, restamp=True))

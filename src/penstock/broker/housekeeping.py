@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.broker.facts import (
+    Delayed,
     Forgotten,
     Passed,
     ProducersForgotten,
     Removed,
     SnapshotDropped,
-    Sought,
     SubscriptionDeleted,
 )
 from penstock.broker.log import Need
@@ -111,8 +111,7 @@ class Housekeeping(Replay):
         """Unacked messages older than the subscription keeps them are dropped."""
         if floor <= subscription.lowest_unacked():
             return None
-        if subscription.lanes and any(lane.held and lane.held[0] < floor for lane in subscription.lanes.values()):
-            return self._lapse_ordered(topic, subscription, now, floor)
+        self._unhold(subscription, now, floor)
         old = sorted(offset for offset in subscription.outstanding if offset < floor)
         if old:
             self.emit(Removed(subscription.number, now, old, "retention"))
@@ -142,16 +141,17 @@ class Housekeeping(Replay):
             return here
         return there if isinstance(there, Need) else there - here
 
-    def _lapse_ordered(self, topic: Topic, subscription: Subscription, now: int, floor: int) -> Need | None:
-        """With held messages in the way it is simplest to begin anew at the floor, which is what retention means."""
-        floor = max(floor, topic.head)
-        position = self._position(topic, floor)
-        if isinstance(position, Need):
-            return position
-        dropped = floor - subscription.settled
-        self.emit(Sought(subscription.number, now, floor, floor, position, []))
-        subscription.counts.drop("retention", max(dropped, 0))
-        return None
+    def _unhold(self, subscription: Subscription, now: int, floor: int) -> None:
+        """Held messages below the floor get entries, so that they can leave as the others do."""
+        held = sorted(
+            (offset, size, key)
+            for key, lane in subscription.lanes.items()
+            for offset, size in zip(lane.held, lane.held_sizes, strict=True)
+            if offset < floor
+        )
+        if held:
+            offsets, sizes, keys = (list(column) for column in zip(*held, strict=True))
+            self.emit(Delayed(subscription.number, now, offsets, sizes, keys, [now] * len(held), [0] * len(held)))
 
     def oldest_unacked(self, name: str) -> Message | Need | None:
         """The oldest unacked message of a subscription, if it has one."""

@@ -49,6 +49,8 @@ class Publishing(Ledger):
             answered = self._answered(topic, once, len(drafts))
             if answered is not None:
                 return answered
+        if self.limits.refuse_when_full:
+            self._refuse_beyond_caps(topic, sizes)
         return self.append(topic, now, drafts, sizes, once or NOT_ONCE)
 
     def append(
@@ -60,7 +62,7 @@ class Publishing(Ledger):
             raise ResourceExhaustedError(f"Topic is at its last offset: {topic.name}")
         if not drafts:
             return Appended(topic.number, first, 0)
-        discards = self._discards(topic, sizes, size)
+        discards = [] if self.limits.refuse_when_full else self._discards(topic, sizes, size)
         stored = bool(topic.readers) or self.retention_seconds(topic) > 0 or self._is_kept_by_snapshot(topic)
         messages = _messages(topic, at, drafts, sizes) if stored else []
         if not stored and topic.head < topic.tail:
@@ -100,6 +102,13 @@ class Publishing(Ledger):
 
     # ------------------------------------------------------------------ caps on the backlog (BR-022)
 
+    def _refuse_beyond_caps(self, topic: Topic, sizes: Sequence[int]) -> None:
+        """Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be."""
+        for subscription in topic.readers.values():
+            if self._room(topic, subscription, sizes, sum(sizes)) < len(sizes):
+                self.refuse("capacity")
+                raise ResourceExhaustedError(f"Queue is full: {subscription.name}")
+
     def _discards(self, topic: Topic, sizes: Sequence[int], size: int) -> list[tuple[int, int, int]]:
         limits = self.limits
         if not limits.queue_max_messages and not limits.queue_max_bytes:
@@ -109,9 +118,6 @@ class Publishing(Ledger):
             taken = self._room(topic, subscription, sizes, size)
             if taken < len(sizes):
                 discards.append((subscription.number, topic.tail + taken, sum(sizes[taken:])))
-        if discards and limits.refuse_when_full:
-            self.refuse("capacity")
-            raise ResourceExhaustedError(f"Queue is full: {self.state.subscriptions[discards[0][0]].name}")
         for number, first, _ in discards:
             self.state.subscriptions[number].counts.drop("capacity", topic.tail + len(sizes) - first)
         return discards

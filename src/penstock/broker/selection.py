@@ -84,11 +84,19 @@ class Plan:
 class Selection:
     """One look at a subscription at one instant."""
 
-    def __init__(self, topic: Topic, subscription: Subscription, cache: LogCache, now: int) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        subscription: Subscription,
+        cache: LogCache,
+        now: int,
+        pinned: dict[tuple[int, int], Message] | None = None,
+    ) -> None:
         self.topic = topic
         self.subscription = subscription
         self.cache = cache
         self.now = now
+        self.pinned = pinned  # what an earlier look saw, and what this one sees: they need not fit the cache together
         self.plan = Plan(subscription.cursor)
 
     def run(self, room: Room) -> Plan:
@@ -104,8 +112,20 @@ class Selection:
         """Nothing was delivered after all: the candidates are ready as before."""
         for offset in self.plan.taken:
             heappush(self.subscription.ready, offset)
+        lane_ready = self.subscription.lane_ready
         for item in self.plan.taken_lanes:
-            heappush(self.subscription.lane_ready, item)
+            heappush(lane_ready, item)
+        if len(lane_ready) > 64 + 2 * len(self.subscription.lanes):  # looking ahead in a lane leaves copies behind
+            lane_ready[:] = sorted(set(lane_ready))
+
+    def _find(self, offset: int) -> Message | None:
+        if self.pinned is None:
+            return self.cache.get(self.topic.number, offset)
+        place = self.topic.number, offset
+        message = self.pinned.get(place) or self.cache.get(*place)
+        if message is not None:
+            self.pinned[place] = message
+        return message
 
     # ------------------------------------------------------------------ what was delivered before
 
@@ -140,13 +160,33 @@ class Selection:
         if lane is None or not self._may_leave(lane, used, offset):
             heappop(self.subscription.lane_ready)
             return True
-        if not self._take(offset, self.subscription.outstanding.get(offset), room):
+        entry = self.subscription.outstanding.get(offset)
+        if entry is None and self._is_untimely(offset):
+            return self._put_off(offset, key, used)
+        if not self._take(offset, entry, room):
             return False
         self.plan.taken_lanes.append(heappop(self.subscription.lane_ready))
         self.plan.lane_use[key] = used + 1
         following = lane.waiting(used + 1)
         if following is not None and self._may_leave(lane, used + 1, following):
             heappush(self.subscription.lane_ready, (following, key))
+        return True
+
+    def _is_untimely(self, offset: int) -> bool:
+        message = self._find(offset)
+        return message is not None and (message.visible_at > self.now or 0 < message.expires_at <= self.now)
+
+    def _put_off(self, offset: int, key: str, used: int) -> bool:
+        """A held message is too early or too late: it gets an entry, once it is the next of its lane."""
+        item = heappop(self.subscription.lane_ready)
+        self.plan.blocked.add(key)
+        if used:  # those before it are only being delivered: it is looked at again after them
+            self.plan.cut = True
+            return True
+        message = self._find(offset)
+        assert message is not None, "somebody just looked at it"
+        self.plan.taken_lanes.append(item)
+        (self.plan.delayed if message.visible_at > self.now else self.plan.expired).append(message)
         return True
 
     def _may_leave(self, lane: Lane, used: int, offset: int) -> bool:
@@ -157,7 +197,7 @@ class Selection:
 
     def _take(self, offset: int, entry: Entry | None, room: Room) -> bool:
         """Choose one message that waited; False to stop here."""
-        message = self.cache.get(self.topic.number, offset)
+        message = self._find(offset)
         if message is None:
             return self._ask_for(offset)
         if 0 < message.expires_at <= self.now:
@@ -171,7 +211,7 @@ class Selection:
     def _ask_for(self, offset: int) -> bool:
         # What was chosen so far is delivered first; the rest is asked for when nothing else is left to give.
         self.plan.cut = True
-        if not self.plan.messages and not self.plan.expired:
+        if self.pinned is not None or (not self.plan.messages and not self.plan.expired):
             self.plan.need = self.cache.need(self.topic.number, offset, self.topic.tail, self.topic.mean_bytes())
         return False
 
@@ -179,7 +219,9 @@ class Selection:
 
     def _is_plain(self) -> bool:
         subscription = self.subscription
-        return subscription.accepts is None and not subscription.options.ordering and not subscription.skips
+        if self.pinned is not None or subscription.accepts is not None:
+            return False
+        return not subscription.options.ordering and not subscription.skips
 
     def _scan_plain(self, room: Room) -> None:
         """The common case, a chunk at a time: no filter, no order, nothing to skip."""
@@ -206,10 +248,10 @@ class Selection:
             self._jump_skips()
             if plan.until >= tail or len(plan.messages) >= room.messages:
                 return
-            message = self.cache.get(self.topic.number, plan.until)
+            message = self._find(plan.until)
             if message is None:
                 plan.cut = True
-                if plan.until == self.subscription.cursor:
+                if self.pinned is not None or plan.until == self.subscription.cursor:
                     self._ask_for(plan.until)
                 return
             if not self._place(message, room):
@@ -229,6 +271,8 @@ class Selection:
         if subscription.accepts is not None and not subscription.accepts(message.attributes):
             plan.filtered += 1
             self._pass(message)
+            if self.pinned is not None:
+                self.pinned[self.topic.number, message.offset] = message._replace(data=b"")
         elif 0 < message.expires_at <= self.now:
             self._expire_unseen(message)
         elif subscription.options.ordering and message.ordering_key and self._is_blocked(message.ordering_key):

@@ -315,13 +315,12 @@ class Subscription:
             heappush(self.ready, offset)
 
     def lowest_unacked(self) -> int:
-        """The oldest offset that is not acked, or the cursor."""
+        """The oldest offset that is not acked, or the cursor (beyond what it is about to skip)."""
         while self.lows and self.lows[0] not in self.outstanding:
             heappop(self.lows)
-        lowest = min(self.lows[0], self.cursor) if self.lows else self.cursor
-        for lane in self.lanes.values():
-            lowest = min(lowest, lane.held[0]) if lane.held else lowest
-        return lowest
+        beyond = self.skips[0][1] if self.skips and self.skips[0][0] <= self.cursor else self.cursor
+        lowest = min(self.lows[0], beyond) if self.lows else beyond
+        return min([lowest, *(lane.held[0] for lane in self.lanes.values() if lane.held)])
 
     # ------------------------------------------------------------------ dump and load
 

@@ -297,15 +297,21 @@ class MessageQueue(Face):
 
 
 def _draft(message: InternalMessage | Draft | bytes) -> Draft:
+    # The caller keeps its dictionary: what it does with it later must not reach the log.
     if isinstance(message, Draft):
-        return message
+        return message._replace(attributes=_copy(message.attributes)) if message.attributes else message
     if isinstance(message, bytes | bytearray | memoryview):
         return Draft(bytes(message))
     if not isinstance(message, InternalMessage):
         raise InvalidArgumentError(f"A message must be an InternalMessage or bytes, not {type(message).__name__}")
-    # The caller keeps its dictionary: what it does with it later must not reach the log.
-    attributes = dict(message.attributes) if message.attributes else NO_ATTRIBUTES
+    attributes = _copy(message.attributes) if message.attributes else NO_ATTRIBUTES
     return Draft(message.data, attributes, message.ordering_key or "")
+
+
+def _copy(attributes: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(attributes, Mapping):
+        raise InvalidArgumentError("Message attributes must be a dictionary of strings")
+    return dict(attributes)
 
 
 def _one(settled: Settled) -> None:
