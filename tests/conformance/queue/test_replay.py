@@ -1,0 +1,249 @@
+"""Going back and forth: seek by offset, time and snapshot, purge and peek."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InternalMessage,
+    InvalidArgumentError,
+    MessageQueue,
+    NotFoundError,
+    TopicOptions,
+)
+from tests.conformance.queue.world import World
+
+DAY = 86400
+
+
+@pytest.fixture
+def history(world: World) -> World:
+    """A topic that keeps everything, with messages a to e, ten seconds apart, and two subscriptions."""
+    world.queue.register_topic("topic", TopicOptions(retention_seconds=30 * DAY))
+    for name in ("sub", "other"):
+        world.queue.register_subscription(name, "topic")
+    for body in "abcde":
+        world.publish(body)
+        world.clock.advance(10)
+    return world
+
+
+def test_a_seek_to_an_offset_decides_what_counts_as_acked(history: World) -> None:
+    queue = history.queue
+    assert history.drain("sub") == ["a", "b", "c", "d", "e"]
+    queue.seek_to_offset("sub", 2)
+    assert queue.backlog("sub") == (3, 3, 0, 0)
+    assert history.drain("sub") == ["c", "d", "e"]
+    queue.seek_to_offset("sub", 0)
+    queue.seek_to_offset("sub", 4)
+    assert history.drain("sub") == ["e"]
+    assert history.drain("other") == ["a", "b", "c", "d", "e"]
+
+
+def test_a_seek_beyond_the_ends_goes_to_the_ends(history: World) -> None:
+    queue = history.queue
+    queue.seek_to_offset("sub", 10**6)
+    assert history.pull("sub") == []
+    history.publish("f")
+    assert history.pull("sub") == ["f"]
+    with pytest.raises(InvalidArgumentError, match="An offset must not be negative"):
+        queue.seek_to_offset("sub", -1)
+    queue.seek_to_offset("sub", 0)
+    assert len(history.drain("sub")) == 6
+
+
+def test_a_seek_ends_the_leases(history: World) -> None:
+    queue = history.queue
+    leased = history.take("sub")
+    queue.seek_to_offset("sub", 0)
+    with pytest.raises(InvalidArgumentError):
+        queue.ack(leased.ack_id)
+    again = history.take("sub")
+    assert (again.data, again.ack_id != leased.ack_id) == (b"a", True)
+    assert queue.backlog("sub").in_flight_messages == 1
+
+
+def test_a_seek_to_a_time_goes_back_and_forward(history: World) -> None:
+    queue, now = history.queue, history.clock.now()
+    history.drain("sub")
+    queue.seek_to_time("sub", now - 20 * 10**9)
+    assert history.drain("sub") == ["d", "e"]
+    queue.seek_to_time("sub", 0)
+    queue.seek_to_time("sub", now)
+    assert history.drain("sub") == []
+
+
+def test_a_snapshot_brings_back_what_was_unacked(history: World) -> None:
+    """With holes: acked ones beyond it stay acked, later messages are unacked."""
+    queue = history.queue
+    messages = queue.pull("sub", 4)
+    queue.ack(messages[0].ack_id)
+    queue.ack(messages[2].ack_id)
+    queue.create_snapshot("snapshot", "sub")
+    history.publish("f")
+    queue.purge("sub")
+    queue.seek_to_snapshot("sub", "snapshot")
+    assert queue.backlog("sub") == (4, 4, 0, 0)
+    assert history.drain("sub") == ["b", "d", "e", "f"]
+    assert queue.backlog("sub") == (0, 0, 0, 0)
+
+
+def test_a_snapshot_can_be_given_to_another_subscription(history: World) -> None:
+    queue = history.queue
+    first = queue.pull("sub", 2)
+    queue.ack(first[1].ack_id)
+    queue.create_snapshot("snapshot", "sub")
+    history.drain("other")
+    queue.seek_to_snapshot("other", "snapshot")
+    assert history.drain("other") == ["a", "c", "d", "e"]
+
+
+def test_a_snapshot_keeps_its_messages(world: World, queue: MessageQueue) -> None:
+    """Without any retention: unacked ones at the time it was taken and all later ones."""
+    world.topic_with("sub")
+    world.publish("a", "b")
+    queue.ack(world.take("sub").ack_id)
+    queue.create_snapshot("snapshot", "sub")
+    world.publish("c")
+    world.drain("sub")
+    queue.unregister_subscription("sub")
+    world.clock.advance(100)
+    world.publish("d")
+    queue.register_subscription("new", "topic")
+    queue.seek_to_snapshot("new", "snapshot")
+    assert world.drain("new") == ["b", "c", "d"]
+    queue.delete_snapshot("snapshot")
+    world.clock.advance(100)
+    world.pull("new")
+    assert queue.read("topic", 0, 10) == []
+
+
+def test_snapshots_have_names_of_their_own(history: World) -> None:
+    queue = history.queue
+    queue.create_snapshot("snapshot", "sub")
+    with pytest.raises(AlreadyExistsError, match="Snapshot already exists: snapshot"):
+        queue.create_snapshot("snapshot", "other")
+    queue.delete_snapshot("snapshot")
+    for call in (lambda: queue.delete_snapshot("snapshot"), lambda: queue.seek_to_snapshot("sub", "snapshot")):
+        with pytest.raises(NotFoundError, match="Snapshot not found: snapshot"):
+            call()
+
+
+def test_a_snapshot_expires_with_the_week_of_its_oldest_message(history: World) -> None:
+    queue = history.queue
+    history.clock.advance(2 * DAY)
+    queue.create_snapshot("old", "sub")
+    queue.purge("other")
+    queue.create_snapshot("new", "other")
+    history.clock.advance(5 * DAY - 100)
+    queue.seek_to_snapshot("sub", "old")
+    history.clock.advance(200)
+    with pytest.raises(NotFoundError, match="Snapshot not found: old"):
+        queue.seek_to_snapshot("sub", "old")
+    queue.seek_to_snapshot("sub", "new")
+    history.clock.advance(2 * DAY)
+    with pytest.raises(NotFoundError):
+        queue.seek_to_snapshot("sub", "new")
+
+
+def test_a_backlog_about_to_expire_takes_no_snapshot(world: World, queue: MessageQueue) -> None:
+    world.topic_with("sub", message_retention_duration=0)
+    world.publish("a")
+    world.clock.advance(7 * DAY - 3599)
+    with pytest.raises(FailedPreconditionError, match="would expire within the hour"):
+        queue.create_snapshot("snapshot", "sub")
+
+
+def test_a_snapshot_fits_no_other_topic(history: World) -> None:
+    queue = history.queue
+    queue.create_snapshot("snapshot", "sub")
+    history.topic_with("elsewhere", topic="another")
+    with pytest.raises(InvalidArgumentError, match="Snapshot snapshot is of another topic: topic"):
+        queue.seek_to_snapshot("elsewhere", "snapshot")
+    queue.unregister_topic("topic")
+    with pytest.raises(FailedPreconditionError, match="Subscription is detached: sub"):
+        queue.seek_to_snapshot("sub", "snapshot")
+    history.topic_with("late", topic="topic")
+    with pytest.raises(InvalidArgumentError):  # the same name, but another topic
+        queue.seek_to_snapshot("late", "snapshot")
+
+
+def test_a_seek_with_ordering_begins_in_order_again(world: World, queue: MessageQueue) -> None:
+    queue.register_topic("topic", TopicOptions(retention_seconds=DAY))
+    queue.register_subscription("sub", "topic", message_ordering=True)
+    for number in range(3):
+        world.publish(f"a{number}", key="a")
+        world.publish(f"b{number}", key="b")
+    assert world.pull("sub") == ["a0", "b0"]
+    queue.create_snapshot("snapshot", "sub")
+    queue.seek_to_offset("sub", 2)
+    assert world.drain("sub") == ["a1", "b1", "a2", "b2"]
+    queue.seek_to_snapshot("sub", "snapshot")
+    assert world.drain("sub") == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
+def test_a_seek_with_a_filter_gives_matching_messages_only(world: World, queue: MessageQueue) -> None:
+    queue.register_topic("topic", TopicOptions(retention_seconds=DAY))
+    queue.register_subscription("sub", "topic", filter='attributes.colour = "red"')
+    for number, colour in enumerate(["red", "blue", "red", "green", "red"]):
+        queue.publish("topic", [InternalMessage(b"%d" % number, {"colour": colour})])
+    assert world.drain("sub") == ["0", "2", "4"]
+    assert queue.backlog("sub").messages == 0  # what does not match counts as acked
+    queue.seek_to_offset("sub", 1)
+    queue.ack(world.take("sub").ack_id)
+    queue.create_snapshot("snapshot", "sub")
+    assert world.drain("sub") == ["4"]
+    queue.seek_to_snapshot("sub", "snapshot")
+    assert world.drain("sub") == ["4"]
+    assert queue.backlog("sub") == (0, 0, 0, 0)
+
+
+def test_a_purge_empties_one_subscription(history: World) -> None:
+    queue = history.queue
+    leased = history.take("sub")
+    queue.purge("sub")
+    assert queue.backlog("sub") == (0, 0, 0, 0)
+    assert history.pull("sub") == []
+    assert queue.ack_many([leased.ack_id]).stale == [leased.ack_id]
+    assert history.drain("other") == ["a", "b", "c", "d", "e"]
+    history.publish("f")
+    assert history.drain("sub") == ["f"]
+
+
+def test_a_peek_shows_what_a_pull_would_give_and_changes_nothing(history: World) -> None:
+    queue = history.queue
+    leased = history.take("sub")
+    queue.nack(history.take("sub").ack_id)
+    before = history.dump()
+    for _ in range(3):
+        assert [message.data for message in queue.peek("sub", 3)] == [b"b", b"c", b"d"]
+    assert history.dump() == before
+    assert history.take("sub").delivery_attempt == 2
+    queue.ack(leased.ack_id)
+
+
+def test_a_peek_larger_than_the_cache_ends(world: World) -> None:
+    """It gives what memory can hold at a time, and does not read in circles."""
+    queue = world.again(cache_bytes=1)
+    world.topic_with("sub")
+    for number in range(20):
+        queue.publish("topic", [b"%d" % (100 * number + each) for each in range(100)])
+    found = [int(message.data) for message in queue.peek("sub", 2000)]
+    assert found
+    assert found == list(range(len(found)))
+
+
+def test_what_is_oldest_is_known(history: World) -> None:
+    queue = history.queue
+    assert queue.oldest_unacked_age_seconds("sub") == 50
+    a, b = queue.pull("sub", 2)
+    queue.ack(b.ack_id)
+    assert queue.oldest_unacked_age_seconds("sub") == 50
+    queue.ack(a.ack_id)
+    assert queue.oldest_unacked_age_seconds("sub") == 30
+    queue.purge("sub")
+    assert queue.oldest_unacked_age_seconds("sub") == 0
+    with pytest.raises(NotFoundError, match="Subscription not found: nobody"):
+        queue.oldest_unacked_age_seconds("nobody")
