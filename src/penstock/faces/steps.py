@@ -53,9 +53,8 @@ def pull(
 def peek(broker: Broker, now: Now, name: str, max_messages: int) -> Steps[Peeked]:
     """As many as memory holds at a time: having to read again what was read before is where it ends."""
     best, asked = Peeked([]), Need(0, -1, -1)
-    pinned: dict[tuple[int, int], Message] = {}
     while True:
-        peeked = broker.peek(now(), name, max_messages, pinned)
+        peeked = broker.peek(now(), name, max_messages)
         best = max(best, peeked, key=lambda each: len(each.messages))
         if peeked.need is None or peeked.need == asked or peeked.need.first < asked.first:
             return best
