@@ -117,7 +117,7 @@ def _place(subscription: Subscription) -> Place:
     below = [offset for offset in unacked if offset < subscription.cursor]
     adopted = {offset for offset in unacked if offset >= subscription.cursor}
     skips: list[tuple[int, int]] = []
-    for offset, following in zip(below, [*below[1:], subscription.cursor], strict=True):
+    for offset, following in zip(below, [*below[1:], subscription.cursor], strict=False):
         if offset + 1 < following:
             skips.append((offset + 1, following))
     for first, until in subscription.skips:
