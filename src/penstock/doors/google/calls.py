@@ -1,0 +1,341 @@
+"""gRPC over HTTP/2 streams: one call each, unary or streaming, from its headers to its trailers.
+
+The rule kept here: a call ends once, with one status. Whatever a method raises becomes a status by the table of
+errors; a request that cannot be read is the client's fault; a bug is INTERNAL, logged, and ends only its call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import zlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from google.protobuf.message import DecodeError
+
+from penstock.doors.google.errors import CallError, Code, call_error, invalid
+from penstock.doors.google.http2 import frames, hpack
+from penstock.doors.google.http2.stream import Stream
+from penstock.wire.failure import where
+
+MESSAGE_BYTES_MAX = 12 << 20  # beyond the 10 MB a publish may have, so that its own limit is what a client meets
+PREFIX_BYTES = 5
+_REFILL_BYTES = 1 << 20
+_STREAM_WINDOW = 16 << 20
+
+_HEAD = hpack.encode(
+    [(":status", "200"), ("content-type", "application/grpc"), ("grpc-accept-encoding", "identity,deflate,gzip")]
+)
+_OK = hpack.encode([("grpc-status", "0")])
+_WINDOW_BITS = {"gzip": 31, "deflate": 15}
+_TIME_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_PLAIN = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+Unary: TypeAlias = Callable[[Any, "Context"], Awaitable[Any]]
+Streaming: TypeAlias = Callable[["StreamingCall"], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method of a service: what it takes, what it gives, who does it."""
+
+    service: str
+    name: str
+    request: Any
+    response: Any
+    unary: Unary | None = None
+    streaming: Streaming | None = None
+    waits: bool = False  # for messages, so that a caller who left need not be served to the end
+
+    @property
+    def path(self) -> str:
+        return f"/{self.service}/{self.name}"
+
+
+class Context:
+    """What a method may know of its call besides the request."""
+
+    __slots__ = ("_deadline", "_loop", "headers", "size")
+
+    def __init__(self, headers: dict[str, str], loop: asyncio.AbstractEventLoop, size: int) -> None:
+        self.headers = headers
+        self.size = size  # of the request, in bytes
+        self._loop = loop
+        seconds = timeout_seconds(headers.get("grpc-timeout", ""))
+        self._deadline = None if seconds is None else loop.time() + seconds
+
+    def time_remaining(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - self._loop.time())
+
+
+def timeout_seconds(text: str) -> float | None:
+    """The seconds of a grpc-timeout header; None without one."""
+    digits, unit = text[:-1], text[-1:]
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 8 or unit not in _TIME_UNITS:
+        return None
+    return int(digits) * _TIME_UNITS[unit]
+
+
+class Calls:
+    """The methods of a server, and the calls in progress."""
+
+    def __init__(
+        self, methods: list[Method], log: logging.Logger, admit: Callable[[dict[str, str], str], None]
+    ) -> None:
+        """`admit` gets headers and path of every call and raises CallError for one that may not be."""
+        self.methods = {method.path: method for method in methods}
+        self.log = log
+        self.admit = admit
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.streaming: set[StreamingCall] = set()
+
+    def begin(self, stream: Stream, headers: dict[str, str]) -> UnaryCall | StreamingCall:
+        method = self.methods.get(headers.get(":path", ""))
+        if method is None:
+            return Unknown(self, stream, headers)
+        return (StreamingCall if method.streaming else UnaryCall)(self, method, stream, headers)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def end_streams(self) -> None:
+        """The server stops: who listens shall connect again."""
+        for call in list(self.streaming):
+            call.end(CallError(Code.UNAVAILABLE, "The server is stopping. Connect again."))
+
+    def error(self, error: Exception, path: str) -> CallError:
+        known = call_error(error)
+        if known is None:
+            self.log.error("%s failed: %s", path, where(error))
+            self.log.debug("%s failed", path, exc_info=error)
+            return CallError(Code.INTERNAL, "Internal error.")
+        return known
+
+
+class UnaryCall:
+    __slots__ = ("_calls", "_chunks", "_method", "_size", "_stream", "_task", "context", "headers")
+
+    def __init__(self, calls: Calls, method: Method, stream: Stream, headers: dict[str, str]) -> None:
+        self._calls = calls
+        self._method = method
+        self._stream = stream
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._task: asyncio.Task[None] | None = None
+        self.headers = headers
+
+    def receive(self, data: bytes) -> None:
+        self._chunks.append(data)
+        self._size += len(data)
+        if self._size > MESSAGE_BYTES_MAX + PREFIX_BYTES:
+            self._fail(too_large(self._size))
+
+    def finish(self) -> None:
+        if not self._stream.local_ended:
+            self._task = self._calls.run(self._run())
+
+    def abandon(self) -> None:
+        if self._task is not None and self._method.waits:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        method = self._method
+        assert method.unary is not None, "a streaming method has its own call"
+        try:
+            self._calls.admit(self.headers, method.path)
+            data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+            self._chunks = []
+            message = whole_message(data, self.headers)
+            context = Context(self.headers, asyncio.get_running_loop(), len(message))
+            response = await method.unary(decode(method.request, message), context)
+            encoded = response if type(response) is bytes else response.SerializeToString()
+            self._stream.answer(_HEAD, framed(encoded), _OK)
+        except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
+            self._fail(self._calls.error(error, method.path))
+
+    def _fail(self, error: CallError) -> None:
+        self._stream.send_headers(trailers_only(error), end=True)
+
+
+class Unknown(UnaryCall):
+    """A call of a method that is not here."""
+
+    __slots__ = ()
+
+    def __init__(self, calls: Calls, stream: Stream, headers: dict[str, str]) -> None:
+        super().__init__(calls, Method("", "", None, None), stream, headers)
+        path = headers.get(":path", "")[:200]
+        self._fail(CallError(Code.UNIMPLEMENTED, f"Method not found: {path}"))
+
+    def finish(self) -> None:
+        return
+
+
+class StreamingCall:
+    """A call in which both sides send as long as they like."""
+
+    def __init__(self, calls: Calls, method: Method, stream: Stream, headers: dict[str, str]) -> None:
+        self.headers = headers
+        self._calls = calls
+        self._method = method
+        self._stream = stream
+        self._buffer = b""
+        self._messages: deque[bytes] = deque()
+        self._arrived = asyncio.Event()
+        self._finished = False
+        self._opened = False
+        self._task = calls.run(self._run())
+        calls.streaming.add(self)
+
+    # What the connection calls.
+
+    def receive(self, data: bytes) -> None:
+        self._buffer += data
+        try:
+            while len(self._buffer) >= PREFIX_BYTES:
+                size = message_bytes(self._buffer)
+                if len(self._buffer) < PREFIX_BYTES + size:
+                    break
+                self._messages.append(self._buffer[: PREFIX_BYTES + size])
+                self._buffer = self._buffer[PREFIX_BYTES + size :]
+        except CallError as error:
+            self.end(error)
+        self._arrived.set()
+
+    def finish(self) -> None:
+        self._finished = True
+        self._arrived.set()
+
+    def abandon(self) -> None:
+        self._task.cancel()
+
+    # What the method calls.
+
+    async def next_request(self) -> Any:
+        """The next message of the client; None when it will send no more."""
+        while not self._messages:
+            if self._finished:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        raw = self._messages.popleft()
+        self._stream.credit(len(raw))
+        self._stream.refill(_REFILL_BYTES, _STREAM_WINDOW)
+        return decode(self._method.request, whole_message(raw, self.headers))
+
+    async def send(self, message: bytes) -> None:
+        """Send one message; returns when there is room for another."""
+        if not self._opened:
+            self.open()
+        self._stream.send(framed(message))
+        await self._stream.drained()
+
+    def open(self) -> None:
+        """Send the headers, so that the client knows the stream is there."""
+        if not self._opened:
+            self._opened = True
+            self._stream.send_headers(_HEAD)
+
+    def end(self, error: CallError | None = None) -> None:
+        """Finish with a status; the method is not run further."""
+        if error is None:
+            self.open()
+            self._stream.send_trailers(_OK)
+        elif self._opened:
+            self._stream.send_trailers(trailers(error))
+        else:
+            self._stream.send_headers(trailers_only(error), end=True)
+        if self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        method = self._method
+        assert method.streaming is not None, "a unary method has its own call"
+        try:
+            self._calls.admit(self.headers, method.path)
+            await method.streaming(self)
+            self.end()
+        except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
+            self.end(self._calls.error(error, method.path))
+        finally:
+            self._calls.streaming.discard(self)
+
+
+# ---------------------------------------------------------------------- framing
+
+
+def framed(message: bytes) -> bytes:
+    return b"\0" + len(message).to_bytes(4, "big") + message
+
+
+def message_bytes(data: bytes) -> int:
+    """The length a prefix announces."""
+    size = int.from_bytes(data[1:PREFIX_BYTES], "big")
+    if size > MESSAGE_BYTES_MAX:
+        raise too_large(size)
+    return size
+
+
+def whole_message(data: bytes, headers: dict[str, str]) -> bytes:
+    """The one message in a request body, inflated if it was compressed."""
+    if len(data) < PREFIX_BYTES or len(data) != PREFIX_BYTES + message_bytes(data):
+        raise invalid("The request does not hold exactly one message.")
+    if not data[0]:
+        return data[PREFIX_BYTES:]
+    coding = headers.get("grpc-encoding", "identity")
+    if coding not in _WINDOW_BITS:
+        raise CallError(Code.UNIMPLEMENTED, f"Compression is not supported: {coding[:32]}")
+    return _inflated(data[PREFIX_BYTES:], _WINDOW_BITS[coding])
+
+
+def _inflated(data: bytes, window_bits: int) -> bytes:
+    unpacker = zlib.decompressobj(window_bits)
+    try:
+        message = unpacker.decompress(data, MESSAGE_BYTES_MAX + 1)
+    except zlib.error:
+        raise invalid("The request is not compressed as it says.") from None
+    if len(message) > MESSAGE_BYTES_MAX:
+        raise too_large(len(message))
+    if not unpacker.eof:
+        raise invalid("The request is not compressed as it says.")
+    return message
+
+
+def decode(kind: Any, data: bytes) -> Any:
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        raise invalid("The request is not a valid message.") from None
+
+
+def too_large(size: int) -> CallError:
+    return CallError(Code.RESOURCE_EXHAUSTED, f"Received message larger than max ({size} vs. {MESSAGE_BYTES_MAX})")
+
+
+def trailers(error: CallError) -> bytes:
+    return hpack.encode(_status_headers(error))
+
+
+def trailers_only(error: CallError) -> bytes:
+    return _HEAD + trailers(error)
+
+
+def _status_headers(error: CallError) -> list[tuple[str, str]]:
+    headers = [("grpc-status", str(int(error.code))), ("grpc-message", quote(error.message[:4096], safe=_PLAIN))]
+    details = error.status()
+    if details:
+        headers.append(("grpc-status-details-bin", base64.b64encode(details).decode().rstrip("=")))
+    return headers
+
+
+def refuse(stream: Stream) -> None:
+    """Not a call at all."""
+    stream.reset(frames.PROTOCOL_ERROR)

@@ -1,0 +1,98 @@
+"""The hot messages, between the broker's records and the bytes of the wire. Pure.
+
+The rule kept here: a message crosses Python once in and once out. What goes out is put together from bytes; no
+message object is built for it. Field numbers are those of google/pubsub/v1/pubsub.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from penstock.broker.consuming import Delivery
+from penstock.broker.model import NO_ATTRIBUTES, SECOND, Draft
+from penstock.broker.names import log_key
+from penstock.broker.publishing import Appended
+
+_VARINTS_KNOWN = 4096
+
+
+def varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+_VARINTS = [varint(value) for value in range(_VARINTS_KNOWN)]
+
+
+def _length(size: int) -> bytes:
+    return _VARINTS[size] if size < _VARINTS_KNOWN else varint(size)
+
+
+def field(tag: bytes, content: bytes) -> bytes:
+    """One length-delimited field."""
+    return tag + _length(len(content)) + content
+
+
+def drafts(messages: Iterable[Any]) -> list[Draft]:
+    """PubsubMessages of a request as drafts."""
+    new, result = tuple.__new__, []
+    for message in messages:
+        attributes = message.attributes
+        named = dict(attributes) if attributes else NO_ATTRIBUTES
+        result.append(new(Draft, (message.data, named, message.ordering_key, 0, 0)))
+    return result
+
+
+def publish_response(appended: Appended) -> bytes:
+    first = log_key(appended.topic, appended.first)
+    ids = [b"%d" % key for key in range(first, first + appended.total)]
+    return b"".join([b"\n" + _VARINTS[len(each)] + each for each in ids])
+
+
+def received_messages(deliveries: Sequence[Delivery], *, with_attempts: bool) -> bytes:
+    """Field 1 of PullResponse and StreamingPullResponse alike: every delivery as a ReceivedMessage."""
+    parts: list[bytes] = []
+    instant, encoded_instant = -1, b""
+    for message, subscription, topic, stamp, attempt in deliveries:
+        data, attributes, key, publish_time, offset = message[:5]
+        if publish_time != instant:
+            instant, encoded_instant = publish_time, field(b"\x22", timestamp(publish_time))
+        number = b"%d" % log_key(topic, offset)
+        body = b"".join(
+            (
+                b"\n" + _length(len(data)) + data if data else b"",
+                _attributes(attributes) if attributes else b"",
+                b"\x1a" + _VARINTS[len(number)] + number + encoded_instant,
+                field(b"\x2a", key.encode()) if key else b"",
+            )
+        )
+        receipt = b"%d-%d-%d" % (subscription, offset, stamp)
+        tail = b"\x18" + _length(attempt) if with_attempts else b""
+        whole = b"\n" + _VARINTS[len(receipt)] + receipt + b"\x12" + _length(len(body)) + body + tail
+        parts.append(b"\n" + _length(len(whole)) + whole)
+    return b"".join(parts)
+
+
+def _attributes(attributes: dict[str, str]) -> bytes:
+    parts = []
+    for name, value in attributes.items():
+        key, text = name.encode(), value.encode()
+        entry = b"\n" + _length(len(key)) + key + b"\x12" + _length(len(text)) + text
+        parts.append(b"\x12" + _length(len(entry)) + entry)
+    return b"".join(parts)
+
+
+def timestamp(instant: int) -> bytes:
+    """The content of a google.protobuf.Timestamp."""
+    seconds, nanos = divmod(instant, SECOND)
+    return b"\x08" + varint(seconds) + (b"\x10" + varint(nanos) if nanos else b"")
+
+
+def subscription_properties(*, exactly_once: bool, ordering: bool) -> bytes:
+    """Field 4 of StreamingPullResponse."""
+    return field(b"\x22", (b"\x08\x01" if exactly_once else b"") + (b"\x10\x01" if ordering else b""))

@@ -1,0 +1,102 @@
+"""What each open stream holds: messages sent to it that are neither settled nor returned.
+
+The rule kept here: the broker's facts say when a message is no longer held, whoever settled it and however (on the
+stream, by a unary call, by the end of its lease), so that a stream's flow control is exact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from penstock.broker import facts as f
+from penstock.broker.consuming import Delivery
+from penstock.broker.state import State
+
+UNLIMITED_MESSAGES = 50_000  # what a stream without a limit may hold all the same
+UNLIMITED_BYTES = 512 << 20
+
+_Settling: TypeAlias = f.Acked | f.Removed | f.Returned
+_Changing: TypeAlias = f.Sought | f.Detached | f.SubscriptionDeleted | f.SubscriptionChanged
+
+
+class Holding:
+    """One stream's."""
+
+    def __init__(self, max_messages: int, max_bytes: int) -> None:
+        self._max_messages = max_messages if 0 < max_messages < UNLIMITED_MESSAGES else UNLIMITED_MESSAGES
+        self._max_bytes = max_bytes if 0 < max_bytes < UNLIMITED_BYTES else UNLIMITED_BYTES
+        self._sizes: dict[int, int] = {}  # by offset
+        self._bytes = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def room_messages(self) -> int:
+        return self._max_messages - len(self._sizes) if self._bytes < self._max_bytes else 0
+
+    @property
+    def room_bytes(self) -> int:
+        return self._max_bytes - self._bytes
+
+    def add(self, deliveries: Iterable[Delivery]) -> None:
+        for delivery in deliveries:
+            message = delivery[0]
+            if message.offset not in self._sizes:
+                self._sizes[message.offset] = message.size
+                self._bytes += message.size
+
+    def drop(self, offsets: Iterable[int]) -> None:
+        sizes = self._sizes
+        for offset in offsets:
+            self._bytes -= sizes.pop(offset, 0)
+        self._changed.set()
+
+    def clear(self) -> None:
+        self._sizes.clear()
+        self._bytes = 0
+        self._changed.set()
+
+    def touch(self) -> None:
+        self._changed.set()
+
+    async def changed(self) -> None:
+        """Until something is no longer held, or the subscription is not what it was."""
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class Holdings:
+    """All of them, by the number of their subscription. Watches the broker's facts."""
+
+    def __init__(self) -> None:
+        self._by_subscription: dict[int, set[Holding]] = {}
+
+    def open(self, subscription: int, holding: Holding) -> None:
+        self._by_subscription.setdefault(subscription, set()).add(holding)
+
+    def close_one(self, subscription: int, holding: Holding) -> None:
+        holdings = self._by_subscription.get(subscription, set())
+        holdings.discard(holding)
+        if not holdings:
+            self._by_subscription.pop(subscription, None)
+
+    def heed(self, facts: Sequence[f.Fact], state: State, now: int) -> None:
+        if not self._by_subscription:
+            return
+        for fact in facts:
+            if isinstance(fact, _Settling):
+                for holding in self._by_subscription.get(fact.subscription, ()):
+                    holding.drop(fact.offsets)
+            elif isinstance(fact, _Changing):
+                self._change(fact)
+
+    def _change(self, fact: _Changing) -> None:
+        for holding in self._by_subscription.get(fact.subscription, ()):
+            if isinstance(fact, f.SubscriptionChanged):
+                holding.touch()
+            else:
+                holding.clear()
+
+    def close(self) -> None:
+        self._by_subscription.clear()

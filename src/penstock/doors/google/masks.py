@@ -1,0 +1,68 @@
+"""Update masks: which fields of a resource an update may set, down to their parts.
+
+The rule kept here: a path is read as the .proto spells it, with production's words for one that is unknown or may
+not change; a field named in the mask and absent from the update is cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.doors.google.errors import CallError, invalid
+
+
+def merged(current: Any, update: Any, paths: Sequence[str], mutable: frozenset[str]) -> Any:
+    """A copy of `current` with the fields named by `paths` as they are in `update`."""
+    kind = current.DESCRIPTOR.name
+    if not paths:
+        raise invalid(
+            f"The update_mask in the Update{kind}Request must be set, and must contain a non-empty paths list."
+        )
+    result = type(current)()
+    result.CopyFrom(current)
+    for path in sorted(mutable) if "*" in paths else paths:
+        steps = path.split(".")
+        _check(current.DESCRIPTOR, kind, path, steps, mutable)
+        _copy(result, update, steps)
+    return result
+
+
+def _check(descriptor: Any, kind: str, path: str, steps: list[str], mutable: frozenset[str]) -> None:
+    for place, step in enumerate(steps):
+        field = descriptor.fields_by_name.get(step) if descriptor is not None else None
+        if field is None:
+            raise _refusal(
+                kind,
+                f"{path[:100]} is not a known {kind} field. Note that field paths must be of the form 'push_config' "
+                "rather than 'pushConfig'.",
+            )
+        if place == 0 and step not in mutable:
+            raise _refusal(kind, f"the {step} field in the {kind} is not mutable.")
+        descriptor = None if field.is_repeated else field.message_type
+
+
+def _refusal(kind: str, reason: str) -> CallError:
+    return invalid(f"Invalid update_mask provided in the Update{kind}Request: {reason}")
+
+
+def _copy(target: Any, source: Any, steps: list[str]) -> None:
+    for step in steps[:-1]:
+        source = getattr(source, step)
+        target = getattr(target, step)
+        target.SetInParent()
+    name = steps[-1]
+    field = target.DESCRIPTOR.fields_by_name[name]
+    target.ClearField(name)
+    if field.is_repeated or field.message_type is not None:
+        if field.is_repeated or source.HasField(name):
+            getattr(target, name).MergeFrom(getattr(source, name))
+            _keep_presence(target, field)
+    else:
+        setattr(target, name, getattr(source, name))
+
+
+def _keep_presence(target: Any, field: Any) -> None:
+    """Merging an empty message says nothing; being there does."""
+    if not field.is_repeated:
+        getattr(target, field.name).SetInParent()

@@ -1,0 +1,125 @@
+"""Pull, Acknowledge and ModifyAckDeadline.
+
+The rule kept here: an empty answer comes before the caller's deadline, never after it; and where delivery is exactly
+once, a request with receipts that are no longer good changes nothing and names them, so that the client can repeat
+the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.broker.names import parse_receipt
+from penstock.doors.google import codec, names, ranges
+from penstock.doors.google.calls import Context
+from penstock.doors.google.errors import CallError, Code, bad_argument, failed_precondition, invalid, not_found
+from penstock.doors.google.messages import Empty
+from penstock.doors.google.subscriptions import is_detached
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.faces.views import SubscriptionMetadata
+
+PULL_MESSAGES_MAX = 1000
+# Clients refuse answers of 4 MiB. What the broker counts as bytes leaves out the framing, at most some 900 KB of it.
+RESPONSE_BYTES_MAX = 3 << 20
+PULL_WAIT_SECONDS = 30.0  # where the caller has no deadline
+PULL_MARGIN_SECONDS = 1.0
+ACK_REQUEST_BYTES_MAX = 524_288
+DEADLINE_MAX_SECONDS = 600
+
+INVALID_RECEIPTS = (
+    "Some acknowledgement ids in the request were invalid. This could be because the acknowledgement ids have expired "
+    "or the acknowledgement ids were malformed."
+)
+PERMANENT = "PERMANENT_FAILURE_INVALID_ACK_ID"
+
+
+class Pulling:
+    def __init__(self, queue: AsyncMessageQueue) -> None:
+        self._queue = queue
+
+    async def pull(self, request: Any, context: Context) -> bytes:
+        if request.max_messages <= 0:
+            raise bad_argument("max_messages")
+        metadata = attached(self._queue, request.subscription)
+        deliveries = await self._queue.pull(
+            metadata.name,
+            min(request.max_messages, PULL_MESSAGES_MAX),
+            max_bytes=RESPONSE_BYTES_MAX,
+            wait_seconds=0 if request.return_immediately else wait_seconds(context.time_remaining()),
+        )
+        return codec.received_messages(deliveries, with_attempts=bool(metadata.options.dead_letter_topic))
+
+    async def acknowledge(self, request: Any, context: Context) -> Any:
+        metadata = found(self._queue, request.subscription)
+        await self.ack(metadata, self._receipts(metadata, list(request.ack_ids), context))
+        return Empty()
+
+    async def modify_ack_deadline(self, request: Any, context: Context) -> Any:
+        metadata = found(self._queue, request.subscription)
+        ranges.within("ack_deadline_seconds", request.ack_deadline_seconds, 0, DEADLINE_MAX_SECONDS)
+        receipts = self._receipts(metadata, list(request.ack_ids), context)
+        await self.extend(metadata, receipts, request.ack_deadline_seconds)
+        return Empty()
+
+    async def ack(self, metadata: SubscriptionMetadata, receipts: list[str]) -> None:
+        self._check_exactly_once(metadata, receipts)
+        await self._queue.ack(receipts)
+
+    async def extend(self, metadata: SubscriptionMetadata, receipts: list[str], seconds: int) -> None:
+        self._check_exactly_once(metadata, receipts)
+        await self._queue.extend(receipts, seconds)
+
+    def _receipts(self, metadata: SubscriptionMetadata, receipts: list[str], context: Context) -> list[str]:
+        if context.size > ACK_REQUEST_BYTES_MAX:
+            raise invalid(f"Request payload size exceeds the limit: {ACK_REQUEST_BYTES_MAX} bytes.")
+        if not receipts:
+            raise bad_argument("ack_ids")
+        own, malformed = sorted_out(metadata, receipts)
+        if malformed:
+            raise invalid(f"{INVALID_RECEIPTS} (ack_id={malformed[0][:100]})")
+        return own
+
+    def _check_exactly_once(self, metadata: SubscriptionMetadata, receipts: Sequence[str]) -> None:
+        if not metadata.options.exactly_once:
+            return
+        stale = self._queue.examine(receipts).stale
+        if stale:
+            # Unlisted ones are repeated by clients only if the code is one of those that pass.
+            code = Code.INVALID_ARGUMENT if len(stale) == len(receipts) else Code.ABORTED
+            raise CallError(code, INVALID_RECEIPTS, dict.fromkeys(stale, PERMANENT), "EXACTLY_ONCE_ACKID_FAILURE")
+
+
+def sorted_out(metadata: SubscriptionMetadata, receipts: list[str]) -> tuple[list[str], list[str]]:
+    """The receipts to act on, and those that never were any.
+
+    Receipts of other subscriptions (one deleted and made anew, perhaps) are well formed and long stale: exactly-once
+    says so, otherwise they are passed over.
+    """
+    prefix = f"{metadata.number}-"
+    others = [receipt for receipt in receipts if not receipt.startswith(prefix)]
+    malformed = [receipt for receipt in receipts if parse_receipt(receipt) is None]
+    if others and not metadata.options.exactly_once:
+        receipts = [receipt for receipt in receipts if receipt.startswith(prefix)]
+    return receipts, malformed
+
+
+def wait_seconds(remaining: float | None) -> float:
+    """How long to wait for messages, so that the answer arrives before the caller gives up."""
+    if remaining is None:
+        return PULL_WAIT_SECONDS
+    return max(0.0, remaining - min(PULL_MARGIN_SECONDS, remaining / 2))
+
+
+def found(queue: AsyncMessageQueue, name: str) -> SubscriptionMetadata:
+    if not queue.subscription_exists(name):
+        raise not_found(names.subscription(name))
+    return queue.subscription(name)
+
+
+def attached(queue: AsyncMessageQueue, name: str) -> SubscriptionMetadata:
+    """A subscription that may be pulled: one without its topic may be, and gives nothing."""
+    metadata = found(queue, name)
+    if metadata.detached and is_detached(metadata):
+        raise failed_precondition("The subscription is detached from its topic.")
+    return metadata

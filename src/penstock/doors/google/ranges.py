@@ -1,0 +1,41 @@
+"""Numbers and durations within their bounds, refused with production's words.
+
+The rule kept here: "The value for X is too small. You passed N in the request, but the minimum value is M."
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from penstock.doors.google.errors import invalid
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def within(name: str, value: float, least: float | None, most: float | None) -> None:
+    if least is not None and value < least:
+        raise invalid(
+            f"The value for {name} is too small. You passed {shown(value)} in the request, "
+            f"but the minimum value is {shown(least)}."
+        )
+    if most is not None and value > most:
+        raise invalid(
+            f"The value for {name} is too large. You passed {shown(value)} in the request, "
+            f"but the maximum value is {shown(most)}."
+        )
+
+
+def shown(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)
+
+
+def seconds(duration: Any) -> float:
+    """A google.protobuf.Duration as seconds."""
+    return float(duration.seconds + duration.nanos / 1e9)
+
+
+def set_duration(duration: Any, value: float) -> None:
+    whole = math.floor(value)
+    duration.seconds, duration.nanos = whole, round((value - whole) * 1e9)
+    duration.SetInParent()

@@ -1,0 +1,161 @@
+"""The port of the Google door: gRPC over HTTP/2 and REST over HTTP/1.1 behind one socket.
+
+The rule kept here: the first bytes of a connection say what it speaks (HTTP/2 clients without TLS begin with its
+preface), and from then on it belongs to that protocol alone. One timer watches the deadlines of all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import cast
+
+from penstock.doors.google.calls import Calls, StreamingCall, UnaryCall
+from penstock.doors.google.http2.connection import Connection, Limits
+from penstock.doors.google.http2.frames import PREFACE
+from penstock.doors.google.http2.stream import Receiver, Stream
+from penstock.doors.google.parts import Parts
+from penstock.doors.google.rest import Rest, RestCall
+from penstock.doors.google.services import methods
+from penstock.doors.port import join_address
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.connection import Connection as Http1Connection
+from penstock.wire.http1 import HttpServer
+from penstock.wire.http1 import Limits as Http1Limits
+
+REST_BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
+SWEEP_SECONDS = 1.0
+CONNECTIONS_MAX = 4096
+
+
+class GoogleDoor:
+    name = "pubsub"
+
+    def __init__(self, *, host: str, port: int, queue: AsyncMessageQueue, log: logging.Logger) -> None:
+        self.address = ""
+        self.limits = Limits()
+        self.log = log
+        self.clock = time.monotonic
+        self._host = host
+        self._port = port
+        self._queue = queue
+        self._parts = Parts(queue)
+        self._calls = Calls(methods(self._parts), log, lambda headers, path: None)
+        self._rest = Rest(self._calls)
+        self._http1 = HttpServer(
+            self._rest.answer,
+            log=log,
+            limits=Http1Limits(body_bytes_max=REST_BODY_BYTES_MAX, connections_per_address_max=CONNECTIONS_MAX),
+            refusal=self._rest.refusal,
+        )
+        self._server: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._connections: set[Connection] = set()
+        self._none_open = asyncio.Event()
+        self.refused: Counter[str] = Counter()
+
+    @property
+    def hints(self) -> Sequence[str]:
+        return [f"export PUBSUB_EMULATOR_HOST={self.address}"]
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Newcomer(self), self._host, self._port, backlog=1024)
+        name = self._server.sockets[0].getsockname()
+        self.address = join_address(str(name[0]), int(name[1]))
+        self._queue.watch(self._parts.holdings)
+        self._tick()
+
+    async def stop(self, grace_seconds: float) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._calls.end_streams()
+        for connection in list(self._connections):
+            connection.wind_down()
+        await asyncio.gather(self._http1.stop(grace_seconds), self._stop_http2(grace_seconds))
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _stop_http2(self, grace_seconds: float) -> None:
+        try:
+            async with asyncio.timeout(grace_seconds):
+                while self._connections:
+                    self._none_open.clear()
+                    await self._none_open.wait()
+        except TimeoutError:
+            self.log.warning("%d connections did not finish in time and were closed", len(self._connections))
+            for connection in list(self._connections):
+                connection.abort()
+            for task in list(self._calls.tasks):
+                task.cancel()
+
+    # What an HTTP/2 connection calls.
+
+    def accept(self, stream: Stream) -> Receiver:
+        headers = dict(stream.headers)
+        if headers.get("content-type", "").startswith("application/grpc"):
+            call: UnaryCall | StreamingCall = self._calls.begin(stream, headers)
+            return call
+        return RestCall(self._rest, self._calls, stream, headers)
+
+    def opened(self, connection: Connection) -> bool:
+        if len(self._connections) >= CONNECTIONS_MAX:
+            self.refused["too_many_connections"] += 1
+            return False
+        self._connections.add(connection)
+        return True
+
+    def closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._none_open.set()
+
+    def _tick(self) -> None:
+        now = self.clock()
+        for connection in list(self._connections):
+            connection.sweep(now)
+        self._http1.sweep()
+        self._timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._tick)
+
+    def http1_connection(self) -> Http1Connection:
+        return Http1Connection(self._http1)
+
+    def http2_connection(self) -> Connection:
+        return Connection(self)
+
+
+class Newcomer(asyncio.Protocol):
+    """A connection that has not said yet what it speaks."""
+
+    def __init__(self, door: GoogleDoor) -> None:
+        self._door = door
+        self._data = b""
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._door.limits.preface_seconds, self._transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        if len(self._data) < 3 and PREFACE.startswith(self._data):
+            return
+        assert self._transport is not None, "data comes after the connection"
+        self._leave()
+        begins_http2 = PREFACE.startswith(self._data[: len(PREFACE)])
+        protocol: asyncio.Protocol = self._door.http2_connection() if begins_http2 else self._door.http1_connection()
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        protocol.data_received(self._data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

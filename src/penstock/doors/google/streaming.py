@@ -1,0 +1,191 @@
+"""StreamingPull: messages flow to a client as long as it settles what it holds.
+
+    first request: which subscription, which deadline, how much at a time
+    later ones:    acks, deadlines, a new deadline for the stream, or nothing at all (I am still here)
+
+The rule kept here: no more is leased than the client has room for and than the connection takes, so a client that
+does not read or does not ack costs one response and its holding, whatever waits in the subscription.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from penstock.doors.google import codec
+from penstock.doors.google.calls import StreamingCall
+from penstock.doors.google.errors import CallError, Code, invalid, not_found
+from penstock.doors.google.holdings import Holding, Holdings
+from penstock.doors.google.messages import StreamingPullResponse
+from penstock.doors.google.pulling import (
+    DEADLINE_MAX_SECONDS,
+    INVALID_RECEIPTS,
+    RESPONSE_BYTES_MAX,
+    Pulling,
+    attached,
+    found,
+    sorted_out,
+)
+from penstock.doors.google.subscriptions import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS
+from penstock.errors import NotFoundError
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.faces.views import SubscriptionMetadata
+
+MESSAGES_AT_ONCE = 1000
+WAIT_SECONDS = 60.0
+
+
+class StreamingPull:
+    def __init__(self, queue: AsyncMessageQueue, holdings: Holdings, pulling: Pulling) -> None:
+        self._queue = queue
+        self._holdings = holdings
+        self._pulling = pulling
+
+    async def serve(self, call: StreamingCall) -> None:
+        first = await call.next_request()
+        if first is None:
+            raise invalid("The first message must set subscription.")
+        check_first(first)
+        metadata = attached(self._queue, first.subscription)
+        holding = Holding(first.max_outstanding_messages, first.max_outstanding_bytes)
+        listener = Listener(self._queue, self._pulling, call, metadata.name, first, holding)
+        self._holdings.open(metadata.number, holding)
+        try:
+            await listener.serve(first)
+        finally:
+            self._holdings.close_one(metadata.number, holding)
+
+
+class Listener:
+    """One open stream: a reader of requests and a writer of messages, which end together."""
+
+    def __init__(
+        self, queue: AsyncMessageQueue, pulling: Pulling, call: StreamingCall, name: str, first: Any, holding: Holding
+    ) -> None:
+        self._queue = queue
+        self._pulling = pulling
+        self._call = call
+        self._name = name
+        self._holding = holding
+        self._deadline_seconds = first.stream_ack_deadline_seconds
+        self._answers_pings = first.protocol_version >= 1
+
+    async def serve(self, first: Any) -> None:
+        self._call.open()
+        await self._settle(first)
+        tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._write())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except NotFoundError:
+            raise not_found(self._name) from None
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ------------------------------------------------------------------ messages out
+
+    async def _write(self) -> None:
+        while True:
+            metadata = attached(self._queue, self._name)
+            if metadata.detached or self._holding.room_messages <= 0:
+                await self._holding.changed()
+                continue
+            deliveries = await self._queue.pull(
+                self._name,
+                min(self._holding.room_messages, MESSAGES_AT_ONCE),
+                lease_seconds=self._deadline_seconds,
+                max_bytes=min(self._holding.room_bytes, RESPONSE_BYTES_MAX),
+                wait_seconds=WAIT_SECONDS,
+            )
+            if deliveries:
+                self._holding.add(deliveries)
+                await self._send(deliveries)
+
+    async def _send(self, deliveries: Any) -> None:
+        options = found(self._queue, self._name).options
+        messages = codec.received_messages(deliveries, with_attempts=bool(options.dead_letter_topic))
+        await self._call.send(messages + self._properties(options))
+
+    def _properties(self, options: Any) -> bytes:
+        return codec.subscription_properties(exactly_once=options.exactly_once, ordering=options.ordering)
+
+    # ------------------------------------------------------------------ requests in
+
+    async def _read(self) -> None:
+        while (request := await self._call.next_request()) is not None:
+            check_later(request)
+            if request.stream_ack_deadline_seconds:
+                self._deadline_seconds = request.stream_ack_deadline_seconds
+            if request.ack_ids or request.modify_deadline_ack_ids:
+                await self._settle(request)
+            elif self._answers_pings and not request.stream_ack_deadline_seconds:
+                await self._call.send(self._properties(found(self._queue, self._name).options))
+
+    async def _settle(self, request: Any) -> None:
+        metadata = found(self._queue, self._name)
+        confirmations = StreamingPullResponse()
+        if request.ack_ids:
+            await self._ack(metadata, list(request.ack_ids), confirmations.acknowledge_confirmation)
+        if request.modify_deadline_ack_ids:
+            await self._extend(metadata, request, confirmations.modify_ack_deadline_confirmation)
+        if metadata.options.exactly_once and confirmations.ByteSize():
+            await self._call.send(confirmations.SerializeToString() + self._properties(metadata.options))
+
+    async def _ack(self, metadata: SubscriptionMetadata, receipts: list[str], confirmation: Any) -> None:
+        own = _well_formed(metadata, receipts)
+        bad = set(self._queue.examine(own).stale) if metadata.options.exactly_once else set()
+        good = [receipt for receipt in own if receipt not in bad]
+        await self._queue.ack(good)
+        confirmation.ack_ids.extend(good)
+        confirmation.invalid_ack_ids.extend(sorted(bad))
+
+    async def _extend(self, metadata: SubscriptionMetadata, request: Any, confirmation: Any) -> None:
+        receipts = list(request.modify_deadline_ack_ids)
+        own = set(_well_formed(metadata, receipts))
+        bad = set(self._queue.examine(list(own)).stale) if metadata.options.exactly_once else set()
+        by_seconds: dict[int, list[str]] = {}
+        for receipt, seconds in zip(receipts, request.modify_deadline_seconds, strict=True):
+            if receipt in own and receipt not in bad:
+                by_seconds.setdefault(seconds, []).append(receipt)
+        for seconds, group in by_seconds.items():
+            await self._queue.extend(group, seconds)
+            confirmation.ack_ids.extend(group)
+        confirmation.invalid_ack_ids.extend(sorted(bad))
+
+
+def _well_formed(metadata: SubscriptionMetadata, receipts: list[str]) -> list[str]:
+    own, malformed = sorted_out(metadata, receipts)
+    if malformed:
+        raise invalid(f"{INVALID_RECEIPTS} (ack_id={malformed[0][:100]})")
+    return own
+
+
+def check_first(request: Any) -> None:
+    if not request.subscription:
+        raise invalid("The first message must set subscription.")
+    if not request.stream_ack_deadline_seconds:
+        raise invalid("The first message must set stream_ack_deadline_seconds.")
+    _check_any(request)
+
+
+def check_later(request: Any) -> None:
+    if request.subscription:
+        raise invalid("The subscription may only be set in the first message.")
+    if request.max_outstanding_messages or request.max_outstanding_bytes:
+        raise invalid("Flow control settings may only be set in the first message.")
+    if request.protocol_version:
+        raise invalid("The protocol_version may only be set in the first message.")
+    _check_any(request)
+
+
+def _check_any(request: Any) -> None:
+    seconds = request.stream_ack_deadline_seconds
+    if seconds and not ACK_DEADLINE_MIN_SECONDS <= seconds <= ACK_DEADLINE_MAX_SECONDS:
+        raise invalid("The stream_ack_deadline_seconds must be between 10 and 600 seconds.")
+    if len(request.modify_deadline_ack_ids) != len(request.modify_deadline_seconds):
+        raise invalid("The ack IDs and deadlines must have the same size.")
+    if any(not 0 <= each <= DEADLINE_MAX_SECONDS for each in request.modify_deadline_seconds):
+        raise CallError(Code.INVALID_ARGUMENT, "The modify_deadline_seconds must be between 0 and 600 seconds.")

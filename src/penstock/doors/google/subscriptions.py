@@ -1,0 +1,289 @@
+"""Subscriptions as Pub/Sub describes them, kept as subscriptions of the broker.
+
+The rule kept here: the same as for topics. A Subscription becomes options here and nowhere else, with every bound of
+production checked on the way, for a create and for an update alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from penstock.broker.filters import compile_filter
+from penstock.broker.model import SubscriptionOptions
+from penstock.doors.google import names, paging, ranges
+from penstock.doors.google.calls import Context
+from penstock.doors.google.errors import already_exists, bad_argument, invalid, not_found
+from penstock.doors.google.masks import merged
+from penstock.doors.google.messages import Empty, Subscription, response
+from penstock.doors.google.topics import (
+    ACTIVE,
+    EXTRAS,
+    RETENTION_MAX_SECONDS,
+    RETENTION_MIN_SECONDS,
+    check_exists,
+    check_labels,
+    kept_settings,
+    settings_to_keep,
+)
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.faces.views import SubscriptionMetadata
+
+ACK_DEADLINE_SECONDS, ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS = 10, 10, 600
+RETENTION_SECONDS = 7 * ranges.DAY
+EXPIRATION_SECONDS, EXPIRATION_MIN_SECONDS = 31 * ranges.DAY, ranges.DAY
+ATTEMPTS, ATTEMPTS_MIN, ATTEMPTS_MAX = 5, 5, 100
+BACKOFF_MIN_SECONDS, BACKOFF_SECONDS, BACKOFF_MAX_SECONDS = 10.0, 600.0, 600.0
+ORDERING_WINDOW = 1000  # messages of one key outstanding at a time
+
+DESTINATIONS = ("bigquery_config", "cloud_storage_config", "bigtable_config")
+MUTABLE = frozenset(
+    {
+        "ack_deadline_seconds",
+        "retain_acked_messages",
+        "message_retention_duration",
+        "labels",
+        "expiration_policy",
+        "dead_letter_policy",
+        "retry_policy",
+        "enable_exactly_once_delivery",
+        "push_config",
+        "message_transforms",
+        *DESTINATIONS,
+    }
+)
+# Given by the broker or by this door whenever a Subscription is asked for. `detached` is not among them: it is kept,
+# because a deleted topic detaches too, and the two look different from outside.
+_BROKERS = (
+    "name",
+    "topic",
+    "ack_deadline_seconds",
+    "retain_acked_messages",
+    "message_retention_duration",
+    "labels",
+    "enable_message_ordering",
+    "expiration_policy",
+    "filter",
+    "dead_letter_policy",
+    "enable_exactly_once_delivery",
+    "topic_message_retention_duration",
+    "state",
+    "analytics_hub_subscription_info",
+)
+
+
+def is_detached(metadata: SubscriptionMetadata) -> bool:
+    """Detached by request; not because its topic is gone."""
+    return metadata.detached and bool(kept_settings(metadata.options.extras, Subscription).detached)
+
+
+# ---------------------------------------------------------------------- options -> Subscription
+
+
+def subscription_message(metadata: SubscriptionMetadata, queue: AsyncMessageQueue) -> Any:
+    options = metadata.options
+    subscription = kept_settings(options.extras, Subscription)
+    subscription.name = metadata.name
+    deleted = metadata.detached and not subscription.detached
+    subscription.topic = names.DELETED_TOPIC if deleted else metadata.topic
+    subscription.push_config.SetInParent()
+    subscription.ack_deadline_seconds = int(options.lease_seconds)
+    subscription.retain_acked_messages = options.retain_acked
+    subscription.labels.update(options.labels)
+    subscription.enable_message_ordering = options.ordering
+    subscription.filter = options.filter
+    subscription.enable_exactly_once_delivery = options.exactly_once
+    subscription.state = ACTIVE
+    subscription.ClearField("tags")  # input only
+    _add_durations(subscription, options)
+    _add_policies(subscription, options)
+    if not metadata.detached and queue.topic_exists(metadata.topic):
+        retention = queue.topic(metadata.topic).options.retention_seconds
+        if retention:
+            ranges.set_duration(subscription.topic_message_retention_duration, retention)
+    return subscription
+
+
+def _add_durations(subscription: Any, options: SubscriptionOptions) -> None:
+    ranges.set_duration(subscription.message_retention_duration, options.retention_seconds or RETENTION_MAX_SECONDS)
+    if options.expiration_seconds:
+        ranges.set_duration(subscription.expiration_policy.ttl, options.expiration_seconds)
+    else:
+        subscription.expiration_policy.SetInParent()
+
+
+def _add_policies(subscription: Any, options: SubscriptionOptions) -> None:
+    if options.dead_letter_topic:
+        subscription.dead_letter_policy.dead_letter_topic = options.dead_letter_topic
+        subscription.dead_letter_policy.max_delivery_attempts = options.max_delivery_attempts
+    if options.retry_minimum_seconds or options.retry_maximum_seconds or subscription.HasField("retry_policy"):
+        ranges.set_duration(subscription.retry_policy.minimum_backoff, options.retry_minimum_seconds)
+        ranges.set_duration(subscription.retry_policy.maximum_backoff, options.retry_maximum_seconds)
+
+
+# ---------------------------------------------------------------------- Subscription -> options
+
+
+def subscription_options(subscription: Any, base: SubscriptionOptions) -> SubscriptionOptions:
+    """The broker's options for a Subscription, its values checked."""
+    check_labels(subscription.labels)
+    _check_destinations(subscription)
+    exactly_once = subscription.enable_exactly_once_delivery
+    return replace(
+        base,
+        lease_seconds=_ack_deadline(subscription.ack_deadline_seconds),
+        strict_receipts=exactly_once,
+        exactly_once=exactly_once,
+        ordering=subscription.enable_message_ordering,
+        ordering_window=ORDERING_WINDOW if subscription.enable_message_ordering else 1,
+        filter=_filter(subscription.filter),
+        retention_seconds=_retention(subscription),
+        retain_acked=subscription.retain_acked_messages,
+        expiration_seconds=_expiration(subscription),
+        labels=dict(subscription.labels),
+        extras={**base.extras, EXTRAS: settings_to_keep(subscription, _BROKERS)},
+        **_retry(subscription),
+        **_dead_letter(subscription),
+    )
+
+
+def _check_destinations(subscription: Any) -> None:
+    pushes = bool(subscription.push_config.push_endpoint)
+    chosen = [name for name in DESTINATIONS if subscription.HasField(name)]
+    if len(chosen) + pushes > 1:
+        raise invalid("A subscription may have at most one of push, BigQuery, Cloud Storage and Bigtable delivery.")
+    if subscription.enable_exactly_once_delivery and (chosen or pushes):
+        raise invalid("Exactly-once delivery is for subscriptions that are pulled.")
+
+
+def _ack_deadline(value: int) -> float:
+    if value:
+        ranges.within("ack_deadline_seconds", value, ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS)
+    return float(value or ACK_DEADLINE_SECONDS)
+
+
+def _filter(text: str) -> str:
+    compile_filter(text)
+    return text
+
+
+def _retention(subscription: Any) -> float:
+    if not subscription.HasField("message_retention_duration"):
+        return RETENTION_SECONDS
+    value = ranges.seconds(subscription.message_retention_duration)
+    ranges.within("message_retention_duration", value, RETENTION_MIN_SECONDS, RETENTION_MAX_SECONDS)
+    return value
+
+
+def _expiration(subscription: Any) -> float:
+    if not subscription.HasField("expiration_policy"):
+        return EXPIRATION_SECONDS
+    if not subscription.expiration_policy.HasField("ttl"):
+        return 0
+    value = ranges.seconds(subscription.expiration_policy.ttl)
+    ranges.within("expiration_policy.ttl", value, EXPIRATION_MIN_SECONDS, None)
+    return value
+
+
+def _retry(subscription: Any) -> dict[str, Any]:
+    if not subscription.HasField("retry_policy"):
+        return {"retry_minimum_seconds": 0, "retry_maximum_seconds": 0}
+    policy = subscription.retry_policy
+    bounds = [BACKOFF_MIN_SECONDS, BACKOFF_SECONDS]
+    for place, name in enumerate(("minimum_backoff", "maximum_backoff")):
+        if policy.HasField(name):
+            bounds[place] = ranges.seconds(getattr(policy, name))
+            ranges.within(f"retry_policy.{name}", bounds[place], 0, BACKOFF_MAX_SECONDS)
+    if bounds[0] > bounds[1]:
+        raise invalid("The value for retry_policy.minimum_backoff must not be larger than maximum_backoff.")
+    return {"retry_minimum_seconds": bounds[0], "retry_maximum_seconds": bounds[1]}
+
+
+def _dead_letter(subscription: Any) -> dict[str, Any]:
+    if not subscription.HasField("dead_letter_policy"):
+        return {"dead_letter_topic": "", "max_delivery_attempts": ATTEMPTS}
+    policy = subscription.dead_letter_policy
+    if not policy.dead_letter_topic:
+        raise bad_argument("dead_letter_policy.dead_letter_topic")
+    attempts = policy.max_delivery_attempts or ATTEMPTS
+    ranges.within("max_delivery_attempts", attempts, ATTEMPTS_MIN, ATTEMPTS_MAX)
+    return {"dead_letter_topic": names.topic(policy.dead_letter_topic), "max_delivery_attempts": attempts}
+
+
+# ---------------------------------------------------------------------- the methods
+
+
+class Subscriptions:
+    """The Subscriber service, as far as it is about subscriptions themselves."""
+
+    def __init__(self, queue: AsyncMessageQueue, check_endpoint: Callable[[Any], None]) -> None:
+        """`check_endpoint` gets every PushConfig and raises if it cannot be used."""
+        self._queue = queue
+        self._check_endpoint = check_endpoint
+
+    async def create(self, request: Any, context: Context) -> Any:
+        check_exists(self._queue, request.topic)
+        if not request.name:
+            request.name = names.made_up(names.project_of(request.topic), "subscriptions")
+        name = names.subscription(request.name)
+        if self._queue.subscription_exists(name):
+            raise already_exists(name)
+        request.ClearField("detached")
+        options = self._options(request, SubscriptionOptions())
+        metadata = await self._queue.create_subscription(name, request.topic, options)
+        return subscription_message(metadata, self._queue)
+
+    async def update(self, request: Any, context: Context) -> Any:
+        metadata = self.found(request.subscription.name)
+        current = subscription_message(metadata, self._queue)
+        subscription = merged(current, request.subscription, request.update_mask.paths, MUTABLE)
+        return await self._change(metadata, subscription)
+
+    async def modify_push_config(self, request: Any, context: Context) -> Any:
+        metadata = self.found(request.subscription)
+        subscription = subscription_message(metadata, self._queue)
+        subscription.push_config.CopyFrom(request.push_config)
+        await self._change(metadata, subscription)
+        return Empty()
+
+    async def _change(self, metadata: SubscriptionMetadata, subscription: Any) -> Any:
+        options = self._options(subscription, metadata.options)
+        changed = await self._queue.change_subscription(metadata.name, options)
+        return subscription_message(changed, self._queue)
+
+    def _options(self, subscription: Any, base: SubscriptionOptions) -> SubscriptionOptions:
+        self._check_endpoint(subscription.push_config)
+        options = subscription_options(subscription, base)
+        if options.dead_letter_topic != base.dead_letter_topic and options.dead_letter_topic:
+            check_exists(self._queue, options.dead_letter_topic)
+        return options
+
+    async def get(self, request: Any, context: Context) -> Any:
+        return subscription_message(self.found(request.subscription), self._queue)
+
+    async def list(self, request: Any, context: Context) -> Any:
+        prefix = f"{names.check_project(request.project)}/subscriptions/"
+        known = {each.name: each for each in self._queue.subscriptions() if each.name.startswith(prefix)}
+        chosen, token = paging.page(known, request.page_size, request.page_token)
+        listed = [subscription_message(known[name], self._queue) for name in chosen]
+        return response("ListSubscriptionsResponse")(subscriptions=listed, next_page_token=token)
+
+    async def delete(self, request: Any, context: Context) -> Any:
+        name = self.found(request.subscription).name
+        await self._queue.delete_subscription(name)
+        return Empty()
+
+    async def detach(self, request: Any, context: Context) -> Any:
+        metadata = self.found(request.subscription)
+        kept = kept_settings(metadata.options.extras, Subscription)
+        kept.detached = True
+        extras = {**metadata.options.extras, EXTRAS: settings_to_keep(kept, ())}
+        await self._queue.change_subscription(metadata.name, replace(metadata.options, extras=extras))
+        await self._queue.detach_subscription(metadata.name)
+        return response("DetachSubscriptionResponse")()
+
+    def found(self, name: str) -> SubscriptionMetadata:
+        if not self._queue.subscription_exists(name):
+            raise not_found(names.subscription(name))
+        return self._queue.subscription(name)
