@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.limits import Limits
+from penstock.errors import UnavailableError
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.blocking import MessageQueue
 from penstock.journal.memory import MemoryJournal
@@ -91,7 +92,76 @@ def _open_http(settings: Settings, queue: AsyncMessageQueue, condition: Conditio
     )
 
 
+def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
+    from penstock.doors.azure.accounts import read_accounts
+    from penstock.doors.azure.server import AzureDoor, Options
+
+    return AzureDoor(
+        host=settings.host,
+        port=settings.azure_port or 0,
+        queue=queue,
+        accounts=read_accounts(settings.azure_accounts),
+        log=logging.getLogger("penstock.doors.azure"),
+        options=Options(
+            certificate=settings.azure_tls_cert,
+            private_key=settings.azure_tls_key,
+            bearer=settings.azure_oauth == "basic",
+            dialect=settings.azure_dialect,
+            receipt_errors=settings.azure_receipt_errors,
+            poison_after=settings.azure_poison_after,
+            poll_seconds=settings.azure_poll_seconds,
+            message_bytes_max=settings.azure_message_bytes_max,
+            keep_alive_seconds=settings.azure_keep_alive_seconds,
+        ),
+    )
+
+
+def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
+    try:
+        from penstock.doors.google.server import GoogleDoor
+    except ImportError as error:
+        raise UnavailableError(
+            f"the pubsub door needs {error.name}: install penstock[google], or close it with --pubsub-port off"
+        ) from error
+
+    return GoogleDoor(
+        host=settings.host,
+        port=settings.pubsub_port or 0,
+        queue=queue,
+        log=logging.getLogger("penstock.doors.google"),
+    )
+
+
+def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
+    from penstock.doors.text.limits import Limits as TextLimits
+    from penstock.doors.text.server import TextDoor
+    from penstock.doors.text.sockets import server_context
+
+    certificate = settings.text_tls_cert
+    return TextDoor(
+        host=settings.host,
+        port=settings.text_port or 0,
+        queue=queue,
+        project=settings.default_project,
+        log=logging.getLogger("penstock.doors.text"),
+        limits=TextLimits(
+            content_bytes_max=settings.text_message_bytes_max,
+            window_max=settings.text_window_max,
+            connections_max=settings.text_connections_max,
+            connections_per_address_max=settings.text_connections_per_address_max,
+            frame_seconds=settings.text_frame_seconds,
+            idle_seconds=settings.text_idle_seconds,
+            write_seconds=settings.text_write_seconds,
+        ),
+        unix_path=settings.text_unix_socket,
+        tls=server_context(certificate, settings.text_tls_key, settings.text_tls_client_ca) if certificate else None,
+    )
+
+
 # By the name of its port setting; the first opens first and closes last.
 DOORS: dict[str, Callable[[Settings, AsyncMessageQueue, Condition], Door]] = {
     "http": _open_http,
+    "pubsub": _open_google,
+    "azure": _open_azure,
+    "text": _open_text,
 }

@@ -33,6 +33,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     flight_port: int | None = 8815
     http_port: int | None = 8090
     http_allowed_hosts: tuple[str, ...] = ()  # names the HTTP door answers to besides this machine's own
+    azure_accounts: str | None = None  # name:key1[:key2];other:key. None: the development account, on this machine
+    azure_tls_cert: str | None = None  # PEM files; with them the Azure door speaks TLS only
+    azure_tls_key: str | None = None
+    azure_oauth: str = "off"  # basic: bearer tokens are taken at their word, over TLS
+    azure_dialect: bool = True  # the paths of the specification, /queue/{account}/...
+    azure_receipt_errors: str = "azurite"  # for an old pop receipt. azurite: 400, azure: 404
+    azure_poison_after: int = 0  # deliveries before a message moves to the -poison queue; 0: never
+    azure_poll_seconds: float = 0  # how long an empty get waits for a message; 0: not at all
+    azure_message_bytes_max: int = 65536
+    azure_keep_alive_seconds: float = 60
+    default_project: str = "penstock"  # where queues of doors without projects live
+    text_unix_socket: str | None = None  # a path where the text door listens as well
+    text_tls_cert: str | None = None  # PEM files; with them the text door speaks TLS only
+    text_tls_key: str | None = None
+    text_tls_client_ca: str | None = None  # only clients whose certificate this one signed
+    text_message_bytes_max: int = 10 << 20
+    text_window_max: int = 10_000  # messages of a queue outstanding on a connection
+    text_connections_max: int = 16_384
+    text_connections_per_address_max: int = 12_288
+    text_frame_seconds: float = 30  # from the first byte of a message to its last
+    text_idle_seconds: float = 600  # without a byte from a client that consumes nothing; 0: for ever
+    text_write_seconds: float = 30  # in which a client reads nothing of what waits for it
     data: str = "./penstock-data"
     memory: bool = False  # keep nothing on disk; `data` is then not used
     ready_file: str | None = None  # written once every door answers, removed at exit
@@ -177,6 +199,13 @@ def _text(value: object) -> str:
     return value.strip()
 
 
+def _project(value: object) -> str:
+    text = _text(value)
+    if "/" in text or " " in text:
+        raise ValueError("a project name without slashes and spaces")
+    return text
+
+
 def _names(value: object) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple):
@@ -198,6 +227,28 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "host": _text,
     **dict.fromkeys(PORTS, _port),
     "http_allowed_hosts": _names,
+    "azure_accounts": _text,
+    "azure_tls_cert": _text,
+    "azure_tls_key": _text,
+    "azure_oauth": _one_of(("off", "basic")),
+    "azure_dialect": _switch,
+    "azure_receipt_errors": _one_of(("azurite", "azure")),
+    "azure_poison_after": _whole,
+    "azure_poll_seconds": _seconds,
+    "azure_message_bytes_max": _whole,
+    "azure_keep_alive_seconds": _seconds,
+    "default_project": _project,
+    "text_unix_socket": _text,
+    "text_tls_cert": _text,
+    "text_tls_key": _text,
+    "text_tls_client_ca": _text,
+    "text_message_bytes_max": _whole,
+    "text_window_max": _whole,
+    "text_connections_max": _whole,
+    "text_connections_per_address_max": _whole,
+    "text_frame_seconds": _seconds,
+    "text_idle_seconds": _seconds,
+    "text_write_seconds": _seconds,
     "data": _text,
     "memory": _switch,
     "ready_file": _text,

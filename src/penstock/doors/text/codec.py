@@ -1,0 +1,211 @@
+"""Bytes in, requests out; answers in, bytes out. Pure: no socket, no clock, no broker.
+
+The rule kept here: however the bytes are cut, the same requests come out in the same order, and each content is
+copied once. A message that begins like the one before it, which is what a busy client sends, is read by comparing
+its beginning with that one's; everything else goes part by part through the FrameReader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from penstock.doors.text.requests import Acknowledge, Fault, Request, Send, interpret
+from penstock.wire.textframes import (
+    ACKNOWLEDGE,
+    CODE,
+    CONFIRM,
+    CONTENT,
+    DIGITS,
+    DISPATCH,
+    ERROR,
+    ID,
+    ID_BYTES,
+    QUEUE,
+    REFUSED,
+    SEND,
+    SENTENCE,
+    FrameError,
+    FrameReader,
+    Maxima,
+    encode,
+    encode_opening,
+    package_header,
+)
+
+Event: TypeAlias = Request | Fault
+
+_NO_ID_LENGTH = b"%033d" % ID_BYTES
+
+
+class Decoder:
+    """What one client says."""
+
+    __slots__ = ("_content_max", "_opening", "_reader", "_run", "broken")
+
+    def __init__(self, maxima: Maxima) -> None:
+        self._reader = FrameReader(maxima)
+        self._content_max = maxima[SEND][CONTENT]
+        self._opening = b""  # how the last send or acknowledgement began, up to the length of its second package
+        self._run: Send | Acknowledge | None = None  # and what it was, without its contents
+        self.broken = False  # the stream cannot be followed any further
+
+    @property
+    def line(self) -> bool:
+        """Whether answers are to be in line framing."""
+        return bool(self._reader.line)
+
+    @property
+    def version(self) -> int:
+        return self._reader.version
+
+    @property
+    def between(self) -> bool:
+        """Whether the client has said nothing, or whole messages only."""
+        return self._reader.between
+
+    @property
+    def refused(self) -> int:
+        return self._reader.refused
+
+    def feed(self, data: bytes) -> list[Event]:
+        """What the client said with these bytes. A fault that breaks the stream comes last."""
+        events: list[Event] = []
+        try:
+            self._feed(data, events)
+        except FrameError as error:
+            self.broken = True
+            events.append(Fault(error.version, error.code, error.sentence, error.refused))
+        return events
+
+    def _feed(self, data: bytes, events: list[Event]) -> None:
+        at, end, reader = 0, len(data), self._reader
+        while at < end:
+            if self._run is not None and reader.between:
+                at = self._repeat(data, at, events)
+                if at == end:
+                    break
+            frame, at = reader.read(data, at)
+            if frame is not None:
+                event = interpret(frame)
+                _join(events, event)
+                if isinstance(event, Send | Acknowledge) and frame.packages[0][0] == QUEUE:
+                    self._expect_more(event)
+
+    def _expect_more(self, event: Send | Acknowledge) -> None:
+        run, line = self._run, self.line
+        if run is not None and type(run) is type(event) and run[:2] == event[:2]:
+            return
+        if isinstance(event, Send):
+            self._run = Send(event.version, event.queue, [])
+            self._opening = encode_opening(event.version, SEND, event.queue, 2, CONTENT, line=line)
+        else:
+            self._run = Acknowledge(event.version, event.queue, [])
+            opening = encode_opening(event.version, ACKNOWLEDGE, event.queue, 2, ID, line=line)
+            self._opening = opening + _NO_ID_LENGTH + (b"\n" if line else b"")
+
+    def _repeat(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Read messages that begin like the one before, as far as they are whole."""
+        if self._reader.owes_line_feed:
+            at = self._reader.pass_line_feed(data, at)
+        found: list[bytes] = []
+        run = self._run
+        if isinstance(run, Send):
+            at = self._repeat_sends(data, at, found)
+            if found:
+                _join(events, Send(run.version, run.queue, found))
+        elif run is not None:
+            at = self._repeat_acknowledgements(data, at, found)
+            if found:
+                _join(events, Acknowledge(run.version, run.queue, found))
+        return at
+
+    def _repeat_sends(self, data: bytes, at: int, found: list[bytes]) -> int:
+        opening, most, gap, end = self._opening, self._content_max, int(self.line), len(data)
+        before, known, length = len(opening), b"", 0
+        while data.startswith(opening, at):
+            start = at + before + DIGITS
+            digits = data[at + before : start]
+            if digits != known:
+                if len(digits) < DIGITS or not digits.isdigit():
+                    break
+                known, length = digits, int(digits)
+            start += gap
+            stop = start + length
+            if stop > end or length > most or (gap and data[start - 1] != 10):
+                break
+            found.append(data[start:stop])
+            at = stop
+            if gap:
+                at = self._reader.pass_line_feed(data, at)
+        return at
+
+    def _repeat_acknowledgements(self, data: bytes, at: int, found: list[bytes]) -> int:
+        opening, gap, end = self._opening, int(self.line), len(data)
+        before = len(opening)
+        stop = at + before + ID_BYTES
+        while stop <= end and data.startswith(opening, at):
+            found.append(data[at + before : stop])
+            at = stop
+            if gap:
+                at = self._reader.pass_line_feed(data, at)
+            stop = at + before + ID_BYTES
+        return at
+
+
+def _join(events: list[Event], event: Event) -> None:
+    """Add an event, or let the one before it grow."""
+    last = events[-1] if events else None
+    if isinstance(event, Send) and isinstance(last, Send) and last[:2] == event[:2]:
+        last.contents.extend(event.contents)
+    elif isinstance(event, Acknowledge) and isinstance(last, Acknowledge) and last[:2] == event[:2]:
+        last.ids.extend(event.ids)
+    else:
+        events.append(event)
+
+
+# ---------------------------------------------------------------------- answers
+
+
+class Phrases:
+    """What the endpoint says about one queue, in one version and framing: everything but ids and contents is ready."""
+
+    __slots__ = ("_confirm", "_dispatch")
+
+    def __init__(self, queue: bytes, version: int, line: bool) -> None:
+        name = queue.replace(b"%", b"%%")
+        gap = b"\n" if line else b""
+        # The length of the name is written for the name, not for its doubled signs.
+        length = package_header(QUEUE, len(queue))
+        closing = gap.join((package_header(ID, ID_BYTES), b"%032x", b""))
+        confirm = gap.join((b"H%02d%03d02" % (version, CONFIRM), length, name, closing))
+        dispatch = gap.join((b"H%02d%03d03" % (version, DISPATCH), length, name, b"P%02d%%033d" % CONTENT, b"%b", b""))
+        self._confirm = confirm
+        self._dispatch = dispatch + closing
+
+    def confirm(self, first: int, count: int) -> bytes:
+        """Confirmations of consecutive messages."""
+        return self._confirm * count % tuple(range(first, first + count))
+
+    def dispatch(self, messages: Sequence[tuple[int, bytes]]) -> bytes:
+        """Messages, each an id and a content."""
+        values: list[int | bytes] = []
+        for number, content in messages:
+            values += (len(content), content, number)
+        return self._dispatch * len(messages) % tuple(values)
+
+
+def id_text(number: int) -> bytes:
+    return b"%032x" % number
+
+
+def encode_fault(fault: Fault, *, line: bool) -> bytes:
+    """T-050."""
+    packages = [(CODE, fault.code.encode()), (SENTENCE, fault.sentence.encode())]
+    if fault.refused:
+        packages.append((REFUSED, b"%03d" % fault.refused))
+    if fault.queue:
+        packages.append((QUEUE, fault.queue))
+    if fault.id:
+        packages.append((ID, fault.id))
+    return encode(fault.version, ERROR, packages, line=line)

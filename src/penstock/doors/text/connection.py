@@ -1,0 +1,377 @@
+"""One client's connection: it reads requests, has them carried out, and answers in order.
+
+The rule kept here: what one read brings is decided at once, in order, and answered after one commit; reading pauses
+while the client does not read or too much waits to become durable; and a connection ends by its client, a fault, a
+deadline or the stop of the door, in every case without an exception that reaches the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from typing import Protocol, cast
+
+from penstock.doors.text.answers import Accepted, Turn, encode_answers
+from penstock.doors.text.codec import Decoder
+from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of
+from penstock.doors.text.limits import Limits
+from penstock.doors.text.queues import Queues
+from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
+from penstock.doors.text.sockets import keep_alive
+from penstock.doors.text.windows import Window
+from penstock.errors import PenstockError
+from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND, Maxima
+
+_NEVER = math.inf
+
+
+class Host(Protocol):
+    """What a connection needs of its door."""
+
+    limits: Limits
+    maxima: Maxima
+    queues: Queues
+    now: float  # of the last sweep; deadlines need no better clock
+    stopping: bool
+
+    def opened(self, connection: Connection) -> bool:
+        """Count a connection in; False if it is one too many."""
+
+    def closed(self, connection: Connection) -> None: ...
+
+    def committed(self) -> asyncio.Future[None]: ...
+
+    def acknowledge(self, receipts: list[str]) -> object: ...
+
+    def complain(self, connection: Connection, code: str, sentence: str) -> None: ...
+
+    def bug(self, error: BaseException) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    __slots__ = (
+        "_closing",
+        "_decoder",
+        "_encrypted",
+        "_ending",
+        "_faulty",
+        "_host",
+        "_paused",
+        "_pending_bytes",
+        "_pending_messages",
+        "_transport",
+        "_turns",
+        "_unsent_bytes",
+        "_windows",
+        "deadline",
+        "peer",
+        "reading",
+    )
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.peer = ""
+        self.deadline = _NEVER
+        self.reading = True  # whether the client takes what it is sent
+        self._decoder = Decoder(host.maxima)
+        self._transport: asyncio.Transport | None = None
+        self._windows: dict[bytes, Window] | None = None  # made with the first; most idle connections have none
+        self._turns: deque[Turn] | None = None  # decided, not yet durable
+        self._pending_bytes = self._pending_messages = 0
+        self._unsent_bytes = 0
+        self._paused = False  # whether we have stopped reading
+        self._ending = False  # nothing more is read; we close when all is answered
+        self._faulty = False  # because of a fault, of which the client should hear
+        self._closing = False  # nothing more is sent either
+        self._encrypted = False
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0]) if isinstance(name, tuple) else "unix"
+        if not self._host.opened(self):
+            self._ending = True
+            self._transport.abort()
+            return
+        keep_alive(transport)
+        self._transport.set_write_buffer_limits(self._host.limits.write_buffer_bytes)
+        self._encrypted = transport.get_extra_info("sslcontext") is not None
+        self._set_deadline()
+
+    def data_received(self, data: bytes) -> None:
+        if self._ending:
+            return
+        was_between = self._decoder.between
+        try:
+            events = self._decoder.feed(data)
+            self._carry_out(events)
+        except Exception as error:  # noqa: BLE001 - a bug must end this connection, not the server
+            self._host.bug(error)
+            self._report(Fault(self._decoder.version, "internal", "The endpoint failed."))
+            return
+        if was_between or events or self._decoder.between:
+            self._set_deadline()
+
+    def eof_received(self) -> bool:
+        """T-040: all that was received is carried out and answered, then we close."""
+        if self._closing:
+            return False
+        if not self._decoder.between:
+            self._host.complain(self, "malformed", "The client closed within a message.")
+        self._end()
+        return bool(self._turns) and not self._encrypted  # TLS has no half-closed connections
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ending = True
+        self._transport = None
+        self.reading = False
+        windows, self._windows = self._windows or {}, None
+        for window in windows.values():
+            window.feed.leave(window)
+            self._return_all(window)
+        self._host.closed(self)
+
+    def _return_all(self, window: Window) -> None:
+        """T-034."""
+        self._host.queues.give_back(list(window.held.values()))
+        window.held.clear()
+
+    def pause_writing(self) -> None:
+        self.reading = False
+        self._unsent_bytes = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        self.deadline = self._host.now + self._host.limits.write_seconds
+        self._balance()
+
+    def resume_writing(self) -> None:
+        self.reading = True
+        self._set_deadline()
+        self._balance()
+        for window in (self._windows or {}).values():
+            if window.limit:
+                window.feed.offer(window)
+
+    # What the door calls.
+
+    def overdue(self) -> None:
+        """The deadline has passed."""
+        if self._transport is None:
+            return
+        if not self.reading:
+            self._check_progress(self._transport)
+        elif self._ending:
+            self._transport.abort()
+        elif not self._decoder.between:
+            sentence = f"A message must be complete within {self._host.limits.frame_seconds:g} seconds."
+            self._report(Fault(self._decoder.version, "too-slow", sentence, self._decoder.refused))
+        else:
+            self._end()
+
+    def wind_down(self) -> None:
+        """T-041: the door stops."""
+        self._end()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What a feed calls.
+
+    def send(self, data: bytes) -> None:
+        if self._transport is not None and not self._closing:
+            self._transport.write(data)
+
+    def feed_failed(self, window: Window, error: Exception) -> None:
+        queue = next((name for name, each in (self._windows or {}).items() if each is window), b"")
+        self._report(fault_of(error, self._decoder.version, CONSUME, queue))
+
+    # ------------------------------------------------------------------ requests
+
+    def _carry_out(self, events: list[Request | Fault]) -> None:
+        turn = Turn()
+        for event in events:
+            if self._ending:
+                break
+            try:
+                self._carry_out_one(event, turn)
+            except PenstockError as error:
+                self._refuse(fault_of(error, event.version, _TYPES[type(event)], event.queue), event, turn)
+        self._settle(turn)
+
+    def _settle(self, turn: Turn) -> None:
+        """Answer now, or when all that was decided is durable; and close if this was the end."""
+        if turn.decided:
+            self._await_commit(turn)
+        elif self._turns:
+            self._turns[-1].answers += turn.answers
+        else:
+            self._answer(turn)
+        if self._ending:
+            self._end()
+
+    def _carry_out_one(self, event: Request | Fault, turn: Turn) -> None:
+        if isinstance(event, Send):
+            self._accept(event, turn)
+        elif isinstance(event, Acknowledge):
+            self._acknowledge(event, turn)
+        elif isinstance(event, Consume):
+            self._consume(event)
+        elif isinstance(event, Return):
+            self._give_back(event, turn)
+        else:
+            self._refuse(event, event, turn)
+
+    def _accept(self, event: Send, turn: Turn) -> None:
+        queue = self._host.queues.named(event.queue)
+        appended = queue.append(event.contents)
+        turn.messages += appended.total
+        turn.bytes += sum(map(len, event.contents))
+        turn.answers.append(Accepted(event.version, queue, appended))
+
+    def _acknowledge(self, event: Acknowledge, turn: Turn) -> None:
+        window = (self._windows or {}).get(event.queue)
+        receipts, unknown = window.take(event.ids) if window is not None else ([], event.ids)
+        if window is not None and receipts:
+            known = [each for each in event.ids if each not in unknown] if unknown else event.ids
+            turn.acked.append((window, dict(zip(known, receipts, strict=True))))
+            self._host.acknowledge(receipts)
+            if window.limit:
+                window.feed.offer(window)
+        for each in unknown:
+            self._refuse(_not_held(event.version, ACKNOWLEDGE, event.queue, each), event, turn)
+
+    def _give_back(self, event: Return, turn: Turn) -> None:
+        window = (self._windows or {}).get(event.queue)
+        receipts = window.take([event.id])[0] if window is not None else []
+        if window is None or not receipts:
+            self._refuse(_not_held(event.version, RETURN, event.queue, event.id), event, turn)
+            return
+        self._host.queues.give_back(receipts, event.delay_seconds)
+        if window.limit:
+            window.feed.offer(window)
+
+    def _consume(self, event: Consume) -> None:
+        queue = self._host.queues.named(event.queue)
+        queue.open()
+        if self._windows is None:
+            self._windows = {}
+        phrases = queue.phrases(event.version, self._decoder.line)
+        window = self._windows.get(event.queue)
+        if window is None:
+            window = self._windows[event.queue] = Window(queue.feed, self, phrases)
+        window.phrases = phrases
+        window.limit = min(event.limit, self._host.limits.window_max)
+        if window.limit:
+            window.feed.offer(window)
+        else:
+            window.feed.leave(window)
+
+    def _refuse(self, fault: Fault, event: Request | Fault, turn: Turn) -> None:
+        """Answer with a fault, once for each message that it concerns (T-023)."""
+        self._host.complain(self, fault.code, fault.sentence)
+        turn.answers += [fault] * (len(event.contents) if isinstance(event, Send) else 1)
+        if fault.code in CLOSING or (fault.version != 2 and fault.code not in FORGIVEN):
+            self._ending = self._faulty = True
+
+    def _report(self, fault: Fault) -> None:
+        """A fault that no request of this moment caused."""
+        turn = Turn()
+        self._refuse(fault, fault, turn)
+        self._settle(turn)
+
+    # ------------------------------------------------------------------ answers
+
+    def _await_commit(self, turn: Turn) -> None:
+        if self._turns is None:
+            self._turns = deque()
+        self._turns.append(turn)
+        self._pending_bytes += turn.bytes
+        self._pending_messages += turn.messages
+        self._host.committed().add_done_callback(self._committed)
+        self._balance()
+
+    def _committed(self, committed: asyncio.Future[None]) -> None:
+        """The oldest turn is durable, or never will be."""
+        assert self._turns, "a commit ends the oldest turn"
+        turn = self._turns.popleft()
+        self._pending_bytes -= turn.bytes
+        self._pending_messages -= turn.messages
+        error = committed.exception()
+        if error is not None:
+            turn.fail(error)
+            self._host.complain(self, "unavailable", "A commit failed.")
+            self._ending |= bool(turn.acked) or self._decoder.version != 2
+            for window, _ in turn.acked if self._transport is None else ():
+                self._return_all(window)
+        self._answer(turn)
+        self._balance()
+        if self._ending:
+            self._end()
+
+    def _answer(self, turn: Turn) -> None:
+        data = encode_answers(turn.answers, line=self._decoder.line)
+        if data:
+            self.send(data)
+
+    # ------------------------------------------------------------------ the state of the connection
+
+    def _balance(self) -> None:
+        """Read from the client, or do not, as things stand (T-064, T-065)."""
+        limits = self._host.limits
+        crowded = self._pending_bytes > limits.pending_bytes_max or self._pending_messages > limits.pending_messages_max
+        wanted = not self._ending and (crowded or not self.reading)
+        if wanted is self._paused or self._transport is None or self._transport.is_closing():
+            return
+        self._paused = wanted
+        if wanted:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+        self._set_deadline()
+
+    def _set_deadline(self) -> None:
+        limits, now = self._host.limits, self._host.now
+        if not self.reading or self._ending:
+            return
+        if not self._decoder.between:
+            self.deadline = _NEVER if self._paused else now + limits.frame_seconds
+        elif self._windows or not limits.idle_seconds:
+            self.deadline = _NEVER  # T-062: a consumer may be silent for ever
+        else:
+            self.deadline = now + limits.idle_seconds
+
+    def _check_progress(self, transport: asyncio.Transport) -> None:
+        unsent = transport.get_write_buffer_size()
+        if unsent < self._unsent_bytes:
+            self._unsent_bytes, self.deadline = unsent, self._host.now + self._host.limits.write_seconds
+        else:
+            self._host.complain(self, "not-reading", "The client does not read what it is sent.")
+            transport.abort()
+
+    def _end(self) -> None:
+        """Read no more and consume no more; close when all is answered."""
+        self._ending = True
+        for window in (self._windows or {}).values():
+            window.feed.leave(window)
+        transport = self._transport
+        if self._turns or self._closing or transport is None or transport.is_closing():
+            return
+        self._closing = True
+        limits, now = self._host.limits, self._host.now
+        if self._faulty and not self._encrypted and transport.can_write_eof():
+            transport.write_eof()  # closing on unread input would lose our last word, so input is thrown away first
+            self.deadline = now + limits.linger_seconds
+            self._balance()
+        else:
+            self.deadline = now + limits.write_seconds
+            transport.close()
+
+
+_TYPES = {Send: SEND, Consume: CONSUME, Acknowledge: ACKNOWLEDGE, Return: RETURN, Fault: 0}
+
+
+def _not_held(version: int, refused: int, queue: bytes, message_id: bytes) -> Fault:
+    sentence = "The message is not outstanding on this connection."
+    return Fault(version, "not-held", sentence, refused, queue, message_id)

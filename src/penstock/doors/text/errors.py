@@ -1,0 +1,53 @@
+"""How errors look on this door: the codes of the protocol, and one table from the error tree to them.
+
+The rule kept here: every class of the tree has a row (a test walks it), every code is in docs/text-protocol.md, and
+a bug has only its code.
+"""
+
+from __future__ import annotations
+
+from penstock import errors
+from penstock.doors.text.requests import Fault
+
+# T-052: after these the connection closes. The first three come from the frames themselves.
+CLOSING = {"malformed", "unknown-version", "too-large", "too-slow", "internal"}
+
+# T-051: after these it goes on.
+GOING_ON = {
+    "unknown-type",
+    "unknown-package",
+    "wrong-count",
+    "missing-package",
+    "invalid-queue",
+    "invalid-id",
+    "invalid-number",
+    "not-held",
+    "conflict",
+    "full",
+    "refused",
+    "unavailable",
+}
+
+# T-053: what version 01, which cannot be told, does not even close for.
+FORGIVEN = {"not-held"}
+
+CODES: dict[type[errors.PenstockError], str] = {
+    errors.InvalidArgumentError: "refused",
+    errors.PermissionDeniedError: "refused",
+    errors.NotFoundError: "unavailable",  # deleted by somebody else at this very moment
+    errors.AlreadyExistsError: "conflict",
+    errors.FailedPreconditionError: "conflict",
+    errors.ResourceExhaustedError: "full",
+    errors.UnavailableError: "unavailable",
+    errors.DamagedStoreError: "internal",
+    errors.InternalError: "internal",
+}
+
+
+def fault_of(error: BaseException, version: int, refused: int, queue: bytes = b"", message_id: bytes = b"") -> Fault:
+    """The answer to an error of the broker; a class of its own kind counts as the nearest one in the table."""
+    for kind in type(error).__mro__:
+        if kind in CODES:
+            sentence = error.message if isinstance(error, errors.PenstockError) else ""
+            return Fault(version, CODES[kind], sentence, refused, queue, message_id)
+    return Fault(version, "internal", "The endpoint failed.", refused, queue, message_id)

@@ -1,0 +1,101 @@
+"""The queues clients have named: where each lives in the broker, what is said about it, who consumes from it.
+
+The rule kept here: a queue is found by its name alone, and remembering it is only a convenience. Whatever was
+forgotten, or deleted through another door, is made again when it is next named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from penstock.broker.model import Draft
+from penstock.broker.publishing import Appended
+from penstock.doors.resources import open_queue
+from penstock.doors.text.codec import Phrases
+from penstock.doors.text.limits import Limits
+from penstock.doors.text.windows import Feed
+from penstock.errors import PenstockError, ResourceExhaustedError
+from penstock.faces.awaitable import AsyncMessageQueue
+
+REMEMBERED_MAX = 10_000
+RETRY_SECONDS = 1.0
+
+
+class TextQueue:
+    def __init__(self, name: bytes, project: str, queue: AsyncMessageQueue, feed: Feed) -> None:
+        self.name = name
+        self.feed = feed
+        self._project = project
+        self._queue = queue
+        self._text = name.decode()
+        self._phrases: dict[tuple[int, bool], Phrases] = {}
+
+    def open(self) -> tuple[str, str]:
+        """Topic and subscription, there for certain."""
+        return open_queue(self._queue, self._project, self._text)
+
+    def append(self, contents: Sequence[bytes]) -> Appended:
+        topic, _ = self.open()
+        return self._queue.decide_publish(topic, [Draft(content) for content in contents])
+
+    def phrases(self, version: int, line: bool) -> Phrases:
+        phrases = self._phrases.get((version, line))
+        if phrases is None:
+            phrases = self._phrases[version, line] = Phrases(self.name, version, line)
+        return phrases
+
+
+class Queues:
+    def __init__(self, queue: AsyncMessageQueue, project: str, limits: Limits, log: logging.Logger) -> None:
+        self._queue = queue
+        self._project = project
+        self._limits = limits
+        self._log = log
+        self._known: dict[bytes, TextQueue] = {}
+        self._work: set[asyncio.Task[None]] = set()
+
+    def named(self, name: bytes) -> TextQueue:
+        known = self._known.get(name)
+        if known is None:
+            if len(self._known) >= REMEMBERED_MAX:
+                self._known = {each: one for each, one in self._known.items() if one.feed.in_use}
+            known = self._known[name] = self._make(name)
+        return known
+
+    def _make(self, name: bytes) -> TextQueue:
+        feed = Feed(self._queue, self._limits, open_subscription=lambda: made.open()[1], give_back=self.give_back)
+        made = TextQueue(name, self._project, self._queue, feed)
+        return made
+
+    # ------------------------------------------------------------------ back to the queue
+
+    def give_back(self, receipts: Sequence[str], delay_seconds: float | None = None) -> None:
+        """T-034, T-039: soon, because where a dead letter topic is set the broker may have to read first."""
+        if receipts:
+            self._start(self._return(receipts, delay_seconds))
+
+    async def _return(self, receipts: Sequence[str], delay_seconds: float | None) -> None:
+        while True:
+            try:
+                await self._queue.nack(receipts, delay_seconds)
+                return
+            except ResourceExhaustedError as error:  # the disk is full: try again, nobody else has these receipts
+                self._log.warning("%d messages wait to return to their queues: %s", len(receipts), error.message)
+                await asyncio.sleep(RETRY_SECONDS)
+            except PenstockError as error:
+                # They stay leased until the next start, which ends every lease of this kind.
+                self._log.error("%d messages could not return to their queues: %s", len(receipts), error.message)
+                return
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def rest(self) -> None:
+        """Until all that was given back has arrived, or will not arrive any more."""
+        if self._work:
+            await asyncio.wait(self._work, timeout=2 * RETRY_SECONDS)

@@ -1,0 +1,139 @@
+"""What a client can ask for, and how a frame is read as one of these requests.
+
+The rule kept here: a frame is a request or a fault, never an exception. Consecutive sends to a queue, and consecutive
+acknowledgements, are one request with many contents: what a client sends together is carried out together.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, TypeAlias
+
+from penstock.wire.textframes import (
+    ACKNOWLEDGE,
+    CONSUME,
+    CONTENT,
+    COUNT,
+    DELAY,
+    ID,
+    ID_BYTES,
+    NAME_BYTES_MAX,
+    NUMBER_DIGITS_MAX,
+    QUEUE,
+    RETURN,
+    SEND,
+    Frame,
+    Maxima,
+)
+
+DELAY_MAX_MILLISECONDS = 7 * 86_400_000
+
+NEEDED = {SEND: (QUEUE, CONTENT), CONSUME: (QUEUE, COUNT), ACKNOWLEDGE: (QUEUE, ID), RETURN: (QUEUE, ID)}
+OPTIONAL = {RETURN: (DELAY,)}
+SINCE = {RETURN: 2}  # the version that introduced a type, where that was not 01
+
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f/]")
+
+
+class Send(NamedTuple):
+    version: int
+    queue: bytes
+    contents: list[bytes]
+
+
+class Consume(NamedTuple):
+    version: int
+    queue: bytes
+    limit: int
+
+
+class Acknowledge(NamedTuple):
+    version: int
+    queue: bytes
+    ids: list[bytes]
+
+
+class Return(NamedTuple):
+    version: int
+    queue: bytes
+    id: bytes
+    delay_seconds: float
+
+
+class Fault(NamedTuple):
+    """Something that is no request, or one that was not carried out."""
+
+    version: int  # 0: the client has not said which it speaks
+    code: str
+    sentence: str
+    refused: int = 0  # type of the message; 0: not known
+    queue: bytes = b""
+    id: bytes = b""
+
+
+Request: TypeAlias = Send | Consume | Acknowledge | Return
+
+
+def maxima(content_bytes_max: int) -> Maxima:
+    return {
+        SEND: {QUEUE: NAME_BYTES_MAX, CONTENT: content_bytes_max},
+        CONSUME: {QUEUE: NAME_BYTES_MAX, COUNT: NUMBER_DIGITS_MAX},
+        ACKNOWLEDGE: {QUEUE: NAME_BYTES_MAX, ID: ID_BYTES},
+        RETURN: {QUEUE: NAME_BYTES_MAX, ID: ID_BYTES, DELAY: NUMBER_DIGITS_MAX},
+    }
+
+
+def interpret(frame: Frame) -> Request | Fault:
+    packages = dict(frame.packages)
+    fault = _shape_fault(frame, packages) or _content_fault(frame, packages)
+    if fault is not None:
+        return fault
+    version, queue = frame.version, packages[QUEUE]
+    if frame.type == SEND:
+        return Send(version, queue, [packages[CONTENT]])
+    if frame.type == CONSUME:
+        return Consume(version, queue, int(packages[COUNT]))
+    if frame.type == ACKNOWLEDGE:
+        return Acknowledge(version, queue, [packages[ID]])
+    return Return(version, queue, packages[ID], int(packages.get(DELAY, b"0")) / 1000)
+
+
+def _shape_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
+    """T-051: whether such a message exists and has the packages it should have."""
+    version, kind = frame.version, frame.type
+    if kind not in NEEDED or version < SINCE.get(kind, 1):
+        return Fault(version, "unknown-type", f"No client sends {kind:03} in version {version:02}.", kind)
+    needed, optional = NEEDED[kind], OPTIONAL.get(kind, ())
+    unknown = next((package for package in packages if package not in needed + optional), None)
+    if unknown is not None:
+        return Fault(version, "unknown-package", f"There is no package {unknown:02} in {kind:03}.", kind)
+    if not len(needed) <= len(frame.packages) <= len(needed + optional) or len(packages) < len(frame.packages):
+        return Fault(version, "wrong-count", f"{len(frame.packages):02} packages are not right for {kind:03}.", kind)
+    missing = next((package for package in needed if package not in packages), None)
+    if missing is not None:
+        return Fault(version, "missing-package", f"Package {missing:02} of {kind:03} is missing.", kind)
+    return None
+
+
+def _content_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
+    version, kind, queue = frame.version, frame.type, packages[QUEUE]
+    if not is_queue_name(queue):
+        sentence = "A queue name is 1 to 255 bytes of UTF-8 without control characters and slashes."
+        return Fault(version, "invalid-queue", sentence, kind)
+    if len(packages.get(ID, bytes(ID_BYTES))) != ID_BYTES:
+        return Fault(version, "invalid-id", "A message id is 32 hexadecimal digits.", kind, queue)
+    if not packages.get(COUNT, b"0").isdigit():
+        return Fault(version, "invalid-number", "A count is 1 to 10 digits.", kind, queue)
+    delay = packages.get(DELAY, b"0")
+    if not delay.isdigit() or int(delay) > DELAY_MAX_MILLISECONDS:
+        sentence = f"A delay is a number of milliseconds, at most {DELAY_MAX_MILLISECONDS}."
+        return Fault(version, "invalid-number", sentence, kind, queue, packages[ID])
+    return None
+
+
+def is_queue_name(name: bytes) -> bool:
+    """T-011."""
+    try:
+        return 0 < len(name) <= NAME_BYTES_MAX and not _FORBIDDEN.search(name.decode())
+    except UnicodeDecodeError:
+        return False

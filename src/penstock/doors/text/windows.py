@@ -1,0 +1,214 @@
+"""Windows and feeds: how the messages of a queue find the connections that want them.
+
+The rule kept here: a queue has one feed, whoever consumes from it. The feed takes as many messages as there are places
+in the windows, in one pull, and deals them out in turn; a message belongs to a window from the moment it is taken,
+so that it returns to the queue whatever becomes of the connection, and is sent once the taking is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeAlias
+
+from penstock.broker.consuming import Delivery
+from penstock.broker.names import log_key
+from penstock.doors.text.codec import Phrases, id_text
+from penstock.doors.text.limits import Limits
+from penstock.faces.awaitable import AsyncMessageQueue
+
+ENDLESS = float("inf")  # T-033: a lease lasts as long as the connection
+WAIT_SECONDS = 3600.0  # a feed that waits for messages looks again at least so often
+
+Share: TypeAlias = tuple["Window", Sequence[tuple[int, bytes]]]
+
+
+class Consumer(Protocol):
+    """What a window needs of its connection."""
+
+    @property
+    def reading(self) -> bool:
+        """Whether the client takes what it is sent."""
+
+    def send(self, data: bytes) -> None: ...
+
+    def feed_failed(self, window: Window, error: Exception) -> None:
+        """The queue cannot be consumed; the window is closed."""
+
+
+class Window:
+    """What one connection wants of one queue, and what it has."""
+
+    __slots__ = ("consumer", "feed", "held", "limit", "phrases", "queued")
+
+    def __init__(self, feed: Feed, consumer: Consumer, phrases: Phrases) -> None:
+        self.feed = feed
+        self.consumer = consumer
+        self.phrases = phrases
+        self.limit = 0
+        self.held: dict[bytes, str] = {}  # outstanding: message id -> receipt
+        self.queued = False  # whether it stands in the line of its feed
+
+    @property
+    def room(self) -> int:
+        return self.limit - len(self.held) if self.consumer.reading else 0
+
+    def take(self, ids: Sequence[bytes]) -> tuple[list[str], list[bytes]]:
+        """Receipts of messages that are no longer outstanding here, and the ids that never were."""
+        pop = self.held.pop
+        receipts = [pop(each, "") for each in ids]
+        if "" not in receipts:
+            return receipts, []
+        pairs = list(zip(ids, receipts, strict=True))
+        return [text for text in receipts if text], [each for each, text in pairs if not text]
+
+    def hold(self, deliveries: Sequence[Delivery]) -> list[tuple[int, bytes]]:
+        """Count messages as outstanding; their numbers and contents, to be sent."""
+        messages, held = [], self.held
+        for message, subscription, topic, stamp, _ in deliveries:
+            number = log_key(topic, message.offset)
+            held[id_text(number)] = f"{subscription}-{message.offset}-{stamp}"
+            messages.append((number, message.data))
+        return messages
+
+    def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
+        self.consumer.send(self.phrases.dispatch(messages))
+
+
+class Feed:
+    """The messages of one queue, on their way to whoever consumes them here."""
+
+    def __init__(
+        self,
+        queue: AsyncMessageQueue,
+        limits: Limits,
+        *,
+        open_subscription: Callable[[], str],
+        give_back: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._queue = queue
+        self._limits = limits
+        self._open_subscription = open_subscription
+        self._give_back = give_back
+        self._windows: dict[Window, None] = {}
+        self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
+        self._called: asyncio.Future[None] | None = None  # pending while there is no room
+        self._interruptible = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def in_use(self) -> bool:
+        return self._task is not None
+
+    def offer(self, window: Window) -> None:
+        """A window is open and may have room."""
+        self._windows[window] = None
+        if not window.queued and window.room > 0:
+            window.queued = True
+            self._line.append(window)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        elif self._called is not None and not self._called.done():
+            self._called.set_result(None)
+
+    def leave(self, window: Window) -> None:
+        self._windows.pop(window, None)
+        window.limit = 0
+        if not self._windows and self._task is not None and self._interruptible:
+            self._task.cancel()  # it waits; while it pulls it must not stop, it would lose what it pulled
+
+    # ------------------------------------------------------------------ the pump
+
+    async def _run(self) -> None:
+        try:
+            while self._windows:
+                await self._serve()
+        except asyncio.CancelledError:
+            pass  # the last window has left
+        except Exception as error:  # noqa: BLE001 - whatever it is, the clients must hear of it
+            self._fail(error)
+        finally:
+            self._task, self._called, self._interruptible = None, None, False
+        if self._windows:  # somebody came while the last one left
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _serve(self) -> None:
+        """One look: take what there is for the places there are, or wait for either."""
+        room = min(self._room(), self._limits.dispatch_messages)
+        if not room:
+            return await self._wait_for_room()
+        subscription, most_bytes = self._open_subscription(), self._limits.dispatch_bytes
+        pulled = self._queue.decide_pull(subscription, room, lease_seconds=ENDLESS, max_bytes=most_bytes)
+        if pulled.deliveries:
+            self._queue.committed().add_done_callback(partial(self._committed, self._deal(pulled.deliveries)))
+        elif pulled.need is not None:
+            read = await self._queue.pull(subscription, room, lease_seconds=ENDLESS, max_bytes=most_bytes)
+            self._send(self._deal(read))
+        elif not pulled.more:
+            self._interruptible = True
+            await self._queue.wait_for_messages(subscription, WAIT_SECONDS)
+            self._interruptible = False
+
+    async def _wait_for_room(self) -> None:
+        self._called = asyncio.get_running_loop().create_future()
+        self._interruptible = True
+        await self._called
+        self._interruptible, self._called = False, None
+
+    def _room(self) -> int:
+        """Places in all windows of the line; those without any leave it until they are offered again."""
+        room, full = 0, False
+        for window in self._line:
+            places = window.room
+            if places > 0:
+                room += places
+            else:
+                window.queued, full = False, True
+        if full:
+            self._line = deque(window for window in self._line if window.queued)
+        return room
+
+    # ------------------------------------------------------------------ dealing
+
+    def _deal(self, deliveries: Sequence[Delivery]) -> list[Share]:
+        """T-031: one message each, in turn. What nobody has room for any more goes back."""
+        self._room()
+        if len(self._line) == 1 and self._line[0].room >= len(deliveries):
+            return [(self._line[0], self._line[0].hold(deliveries))]
+        line = self._line
+        places = {window: window.room for window in line}
+        shares: dict[Window, list[Delivery]] = {window: [] for window in line}
+        for place, delivery in enumerate(deliveries):
+            if not line:
+                self._give_back([each.receipt for each in deliveries[place:]])
+                break
+            window = line.popleft()
+            shares[window].append(delivery)
+            places[window] -= 1
+            window.queued = places[window] > 0
+            if window.queued:
+                line.append(window)
+        return [(window, window.hold(share)) for window, share in shares.items() if share]
+
+    def _committed(self, shares: list[Share], committed: asyncio.Future[None]) -> None:
+        if committed.exception() is None:
+            self._send(shares)
+            return
+        for window, messages in shares:  # void: nobody has them
+            for number, _ in messages:
+                window.held.pop(id_text(number), None)
+            if window in self._windows:
+                self.offer(window)
+
+    def _send(self, shares: list[Share]) -> None:
+        for window, messages in shares:
+            window.send(messages)
+
+    def _fail(self, error: Exception) -> None:
+        windows, self._windows = self._windows, {}
+        self._line.clear()
+        for window in windows:
+            window.queued, window.limit = False, 0
+            window.consumer.feed_failed(window, error)

@@ -1,0 +1,214 @@
+"""The frames of the text protocol (docs/text-protocol.md), without I/O and the same for both ends of a connection.
+
+The rule kept here: bytes in any chunking give the same frames; a content is refused on its header, before anything is
+kept for it, and is copied once. What cannot be read as a frame is a FrameError, after which the reader is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+SEND, CONSUME, DISPATCH, ACKNOWLEDGE, CONFIRM, RETURN, ERROR = range(1, 8)
+QUEUE, CONTENT, ID, COUNT, DELAY, CODE, SENTENCE, REFUSED = range(1, 9)
+
+VERSIONS = (1, 2)
+HEADER_BYTES = 8
+PACKAGE_BYTES = 36
+DIGITS = 33  # of a content length
+ID_BYTES = 32
+NAME_BYTES_MAX = 255
+NUMBER_DIGITS_MAX = 10
+STRAY_BYTES_MAX = 1024  # of a package nobody asked for
+
+# How long a content may be (T-060), by message type and package type; what is not listed is stray.
+Maxima: TypeAlias = Mapping[int, Mapping[int, int]]
+
+_LF, _H, _P = b"\nHP"
+_HEADER, _FRAMING, _PACKAGE, _CONTENT = range(4)
+_SMALL = 4096  # pieces below this are gathered, so that a body in single bytes does not become a list of them
+_GATHERED = 64 << 10
+
+
+class Frame(NamedTuple):
+    version: int
+    type: int
+    packages: list[tuple[int, bytes]]
+
+
+class FrameError(Exception):
+    """The stream cannot be followed any further (T-052)."""
+
+    def __init__(self, code: str, sentence: str, version: int, refused: int = 0) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+        self.version = version  # in which to say so; 0: no header was readable
+        self.refused = refused
+
+
+class FrameReader:
+    """One direction of one connection."""
+
+    __slots__ = (
+        "_count",
+        "_due",
+        "_held",
+        "_held_bytes",
+        "_kind",
+        "_maxima",
+        "_need",
+        "_packages",
+        "_stage",
+        "_total",
+        "line",
+        "version",
+    )
+
+    def __init__(self, maxima: Maxima, line: bool | None = None) -> None:
+        self._maxima = maxima
+        self.line = line  # T-006: line framing or compact; None until a byte has followed the first header
+        self.version = 0  # of the last readable header
+        self._stage = _HEADER
+        self._need = HEADER_BYTES  # bytes of the part that comes next
+        self._held: list[bytes | bytearray] = []  # what has come of it
+        self._held_bytes = 0
+        self._due = False  # T-007: a line feed is still to come before the next message
+        self._kind = self._count = self._total = 0
+        self._packages: list[tuple[int, bytes]] = []
+
+    @property
+    def between(self) -> bool:
+        """Whether nothing of a message has been read."""
+        return self._stage == _HEADER and not self._held
+
+    @property
+    def owes_line_feed(self) -> bool:
+        return self._due
+
+    @property
+    def refused(self) -> int:
+        """The type of the message that is being read; 0 if it is not known."""
+        return 0 if self._stage == _HEADER else self._kind
+
+    def read(self, data: bytes, at: int) -> tuple[Frame | None, int]:
+        """The next frame, if it ends within the data, and where reading stopped."""
+        if self._due:
+            at = self.pass_line_feed(data, at)
+        while True:
+            part, at = self._part(data, at)
+            if part is None:
+                return None, at
+            _STEPS[self._stage](self, part)
+            if self._stage == _HEADER:
+                self._due = bool(self.line)
+                return Frame(self.version, self._kind, self._packages), at
+
+    def pass_line_feed(self, data: bytes, at: int) -> int:
+        """Skip the line feed that ends a message; it may not have come yet."""
+        self._due = at >= len(data)
+        if self._due:
+            return at
+        if data[at] != _LF:
+            raise self.malformed("A line feed must follow every content.")
+        return at + 1
+
+    def malformed(self, sentence: str) -> FrameError:
+        return FrameError("malformed", sentence, self.version, self.refused)
+
+    # Parts: exactly as many bytes as the stage needs, put together only if they came in pieces.
+
+    def _part(self, data: bytes, at: int) -> tuple[bytes | None, int]:
+        end = at + self._need - self._held_bytes
+        if end > len(data):
+            if at < len(data):
+                self._hold(data[at:])
+            return None, len(data)
+        part = data[at:end]
+        if self._held:
+            part = b"".join((*self._held, part))
+            self._held, self._held_bytes = [], 0
+        return part, end
+
+    def _hold(self, piece: bytes) -> None:
+        held = self._held
+        if len(piece) >= _SMALL:
+            held.append(piece)
+        elif held and isinstance(held[-1], bytearray) and len(held[-1]) < _GATHERED:
+            held[-1] += piece
+        else:
+            held.append(bytearray(piece))
+        self._held_bytes += len(piece)
+
+    # Stages.
+
+    def _header(self, part: bytes) -> None:
+        if part[0] != _H or not part[1:].isdigit():
+            raise self.malformed("A message begins with H and seven digits.")
+        version, self._kind, self._count = int(part[1:3]), int(part[3:6]), int(part[6:8])
+        if version not in VERSIONS:
+            raise FrameError("unknown-version", f"There is no version {version:02}; 01 and 02 are known.", 2)
+        self.version = version
+        if not self._count:
+            raise FrameError("malformed", "A message has at least one package.", version, self._kind)
+        self._packages, self._total = [], 0
+        self._await_package()
+
+    def _await_package(self) -> None:
+        if self.line is None:
+            self._stage, self._need = _FRAMING, 1
+        else:
+            self._stage, self._need = _PACKAGE, PACKAGE_BYTES + 2 * self.line
+
+    def _framing(self, part: bytes) -> None:
+        if part not in (b"\n", b"P"):
+            raise self.malformed("A line feed or a package must follow the header.")
+        self.line = part == b"\n"
+        self._await_package()
+        self._hold(part)  # it is the first byte of what comes next
+
+    def _package(self, part: bytes) -> None:
+        if self.line and not (part[0] == part[-1] == _LF):
+            raise self.malformed("A line feed must stand before and after every package header.")
+        header = part[1:-1] if self.line else part
+        if header[0] != _P or not header[1:].isdigit():
+            raise self.malformed("A package begins with P and thirty-five digits.")
+        kind, size = int(header[1:3]), int(header[3:])
+        sizes = self._maxima.get(self._kind, {})
+        most = sizes.get(kind, STRAY_BYTES_MAX)
+        self._total += size
+        if size > most or self._total > sum(sizes.values()) + 99 * STRAY_BYTES_MAX:
+            sentence = f"Package {kind:02} of a message {self._kind:03} may have at most {most} bytes."
+            raise FrameError("too-large", sentence, self.version, self._kind)
+        self._packages.append((kind, b""))
+        self._stage, self._need = _CONTENT, size
+
+    def _content(self, part: bytes) -> None:
+        packages = self._packages
+        packages[-1] = (packages[-1][0], part)
+        if len(packages) < self._count:
+            self._await_package()
+        else:
+            self._stage, self._need = _HEADER, HEADER_BYTES
+
+
+_STEPS = (FrameReader._header, FrameReader._framing, FrameReader._package, FrameReader._content)
+
+
+def package_header(kind: int, size: int) -> bytes:
+    return b"P%02d%033d" % (kind, size)
+
+
+def encode(version: int, kind: int, packages: Sequence[tuple[int, bytes]], *, line: bool) -> bytes:
+    """A whole message, in the framing of its connection."""
+    parts = [b"H%02d%03d%02d" % (version, kind, len(packages))]
+    for package, content in packages:
+        parts += [package_header(package, len(content)), content]
+    return b"\n".join([*parts, b""]) if line else b"".join(parts)
+
+
+def encode_opening(version: int, kind: int, queue: bytes, count: int, following: int, *, line: bool) -> bytes:
+    """All of a message up to the length of its second package, for messages that differ only from there on."""
+    gap = b"\n" if line else b""
+    parts = (b"H%02d%03d%02d" % (version, kind, count), package_header(QUEUE, len(queue)), queue, b"P%02d" % following)
+    return gap.join(parts)
