@@ -202,6 +202,10 @@ class Consuming(Returning):
             self.emit(Extended(number, now, list(offsets), deadline))
         return settled
 
+    def examine(self, now: int, receipts: Iterable[str]) -> Settled:
+        """Which receipts are not good, without acting on the others. For subscriptions whose receipts are strict."""
+        return self._sort(now, receipts)[1]
+
     def renew(self, now: int, text: str, seconds: float, data: bytes | None = None) -> Renewed:
         """Exchange a receipt for a new one with a new deadline, and the body for another if one is given."""
         good, settled = self._sort(now, [text])

@@ -311,10 +311,13 @@ class AsyncMessageQueue(Lookups):
         """Done when all that was decided so far is durable, or failed if it never will be."""
         return self._committed(self._submit())
 
-    def decide_publish(self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None) -> Appended:
+    def decide_publish(
+        self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None, sizes: Sequence[int] | None = None
+    ) -> Appended:
+        """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
         self._check()
         self._refuse_when_full()
-        appended = self._broker.publish(self._now(), topic_name, drafts, once)
+        appended = self._broker.publish(self._now(), topic_name, drafts, once, sizes)
         self._submit()
         return appended
 

@@ -6,8 +6,9 @@ reader, or plain values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from penstock.broker.consuming import Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.faces.face import Face
 from penstock.faces.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
@@ -49,6 +50,10 @@ class Lookups(Face):
     def is_unacked(self, name: str, offset: int) -> bool:
         """Whether a message is still to be settled on a subscription, and its time is not over."""
         return self._broker.is_unacked(self._now(), name, offset)
+
+    def examine(self, receipts: Sequence[str]) -> Settled:
+        """Which receipts are not good, without acting on the others. For subscriptions whose receipts are strict."""
+        return self._broker.examine(self._now(), receipts)
 
     def topic_names(self) -> Iterable[str]:
         return self._broker.state.topic_names.keys()

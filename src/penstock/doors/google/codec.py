@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import NO_ATTRIBUTES, SECOND, Draft
-from penstock.broker.names import log_key
+from penstock.broker.names import OFFSET_BITS, log_key
 from penstock.broker.publishing import Appended
 
 _VARINTS_KNOWN = 4096
@@ -43,7 +43,7 @@ def drafts(messages: Iterable[Any]) -> list[Draft]:
     new, result = tuple.__new__, []
     for message in messages:
         attributes = message.attributes
-        named = dict(attributes) if attributes else NO_ATTRIBUTES
+        named = {key: attributes[key] for key in attributes} if attributes else NO_ATTRIBUTES
         result.append(new(Draft, (message.data, named, message.ordering_key, 0, 0)))
     return result
 
@@ -55,36 +55,54 @@ def publish_response(appended: Appended) -> bytes:
 
 
 def received_messages(deliveries: Sequence[Delivery], *, with_attempts: bool) -> bytes:
-    """Field 1 of PullResponse and StreamingPullResponse alike: every delivery as a ReceivedMessage."""
+    """Field 1 of PullResponse and StreamingPullResponse alike: every delivery as a ReceivedMessage.
+
+    The hottest loop of the door, hence one format for the whole message, its lengths worked out before.
+    """
     parts: list[bytes] = []
-    instant, encoded_instant = -1, b""
-    for message, subscription, topic, stamp, attempt in deliveries:
-        data, attributes, key, publish_time, offset = message[:5]
+    instant, when, known, tail = -1, b"", _VARINTS, b""
+    for (data, attributes, key, publish_time, offset, _, _, _, _), subscription, topic, stamp, attempt in deliveries:
         if publish_time != instant:
-            instant, encoded_instant = publish_time, field(b"\x22", timestamp(publish_time))
-        number = b"%d" % log_key(topic, offset)
-        body = b"".join(
-            (
-                b"\n" + _length(len(data)) + data if data else b"",
-                _attributes(attributes) if attributes else b"",
-                b"\x1a" + _VARINTS[len(number)] + number + encoded_instant,
-                field(b"\x2a", key.encode()) if key else b"",
+            instant, when = publish_time, field(b"\x22", timestamp(publish_time))
+        number = b"%d" % (topic << OFFSET_BITS | offset)
+        receipt = b"%d-%d-%d" % (subscription, offset, stamp)
+        more = _attributes(attributes) if attributes else b""
+        if key:
+            more += field(b"\x2a", key.encode())
+        if with_attempts:
+            tail = b"\x18" + _length(attempt)
+        size = len(data)
+        data_length = known[size] if size < _VARINTS_KNOWN else varint(size)
+        size += len(data_length) + len(more) + len(number) + len(when) + 3
+        body_length = known[size] if size < _VARINTS_KNOWN else varint(size)
+        size += len(body_length) + len(receipt) + len(tail) + 3
+        whole_length = known[size] if size < _VARINTS_KNOWN else varint(size)
+        parts.append(
+            b"\n%b\n%b%b\x12%b\n%b%b%b\x1a%b%b%b%b"
+            % (
+                whole_length,
+                known[len(receipt)],
+                receipt,
+                body_length,
+                data_length,
+                data,
+                more,
+                known[len(number)],
+                number,
+                when,
+                tail,
             )
         )
-        receipt = b"%d-%d-%d" % (subscription, offset, stamp)
-        tail = b"\x18" + _length(attempt) if with_attempts else b""
-        whole = b"\n" + _VARINTS[len(receipt)] + receipt + b"\x12" + _length(len(body)) + body + tail
-        parts.append(b"\n" + _length(len(whole)) + whole)
     return b"".join(parts)
 
 
 def _attributes(attributes: dict[str, str]) -> bytes:
-    parts = []
+    encoded = b""
     for name, value in attributes.items():
         key, text = name.encode(), value.encode()
-        entry = b"\n" + _length(len(key)) + key + b"\x12" + _length(len(text)) + text
-        parts.append(b"\x12" + _length(len(entry)) + entry)
-    return b"".join(parts)
+        entry = b"\n%b%b\x12%b%b" % (_length(len(key)), key, _length(len(text)), text)
+        encoded += b"\x12%b%b" % (_length(len(entry)), entry)
+    return encoded
 
 
 def timestamp(instant: int) -> bytes:

@@ -5,7 +5,6 @@ The rule kept here: parts know one another only through what is handed in here.
 
 from __future__ import annotations
 
-
 from penstock.broker.model import Draft
 from penstock.doors.google.holdings import Holdings
 from penstock.doors.google.publishing import Publishing
@@ -31,5 +30,3 @@ class Parts:
 
 def _as_is(topic: TopicMetadata, drafts: list[Draft]) -> list[Draft]:
     return drafts
-
-

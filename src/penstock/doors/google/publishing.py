@@ -23,6 +23,14 @@ ATTRIBUTE_VALUE_BYTES_MAX = 1024
 ORDERING_KEY_BYTES_MAX = 1024
 RESERVED_PREFIX = "goog"
 
+EMPTY_MESSAGE = (
+    "One or more messages in the publish request is empty. Each message must contain either non-empty data, or at "
+    "least one attribute."
+)
+MIXED_KEYS = (
+    "In a single publish request, all messages must have no ordering key or they must all have the same ordering key."
+)
+
 
 class Publishing:
     def __init__(self, queue: AsyncMessageQueue, validate: Callable[[TopicMetadata, list[Draft]], list[Draft]]) -> None:
@@ -35,43 +43,52 @@ class Publishing:
         if not queue.topic_exists(name):
             raise not_found(names.topic(name))
         drafts = codec.drafts(request.messages)
-        check_request(drafts, context.size)
+        sizes = checked_sizes(drafts, context.size)
         topic = queue.topic(name)
         if topic.options.extras:
             drafts = self._validate(topic, drafts)
-        return codec.publish_response(await queue.publish(name, drafts))
+        appended = queue.decide_publish(name, drafts, sizes=sizes)
+        await queue.committed()
+        return codec.publish_response(appended)
 
 
-def check_request(drafts: Sequence[Draft], size: int) -> None:
+def checked_sizes(drafts: Sequence[Draft], size: int) -> list[int]:
+    """The size of every draft, as the broker counts it, if all may be published."""
     if not drafts:
         raise invalid("The request must contain at least one message.")
     ranges.within("message_count", len(drafts), None, MESSAGES_MAX)
     ranges.within("request_size", size, None, REQUEST_BYTES_MAX)
     key = drafts[0].ordering_key
+    key_bytes = _bytes(key)
+    ranges.within("ordering_key length", key_bytes, None, ORDERING_KEY_BYTES_MAX)
+    sizes = []
     for data, attributes, ordering_key, _, _ in drafts:
         if attributes:
-            _check_attributes(attributes)
-        elif not data:
-            raise invalid("One or more messages in the publish request is empty. Each message must contain "
-                          "either non-empty data, or at least one attribute.")  # fmt: skip
+            sizes.append(len(data) + key_bytes + _checked_bytes(attributes))
+        elif data:
+            sizes.append(len(data) + key_bytes)
+        else:
+            raise invalid(EMPTY_MESSAGE)
         if ordering_key != key:
-            raise invalid("In a single publish request, all messages must have no ordering key or they must all "
-                          "have the same ordering key.")  # fmt: skip
-    ranges.within("ordering_key length", _bytes(key), None, ORDERING_KEY_BYTES_MAX)
+            raise invalid(MIXED_KEYS)
+    return sizes
 
 
-def _check_attributes(attributes: dict[str, str]) -> None:
+def _checked_bytes(attributes: dict[str, str]) -> int:
     if len(attributes) > ATTRIBUTES_MAX:
         ranges.within("attributes count", len(attributes), None, ATTRIBUTES_MAX)
+    total = 0
     for key, value in attributes.items():
         if not key:
             raise invalid("Attribute keys must not be empty.")
         if key.startswith(RESERVED_PREFIX):
             raise _reserved(key)
-        if len(key) > 64:  # at most four bytes a character
-            ranges.within("attribute key length", _bytes(key), None, ATTRIBUTE_KEY_BYTES_MAX)
-        if len(value) > 256:
-            ranges.within("attribute value length", _bytes(value), None, ATTRIBUTE_VALUE_BYTES_MAX)
+        key_bytes, value_bytes = _bytes(key), _bytes(value)
+        if key_bytes > ATTRIBUTE_KEY_BYTES_MAX or value_bytes > ATTRIBUTE_VALUE_BYTES_MAX:
+            ranges.within("attribute key length", key_bytes, None, ATTRIBUTE_KEY_BYTES_MAX)
+            ranges.within("attribute value length", value_bytes, None, ATTRIBUTE_VALUE_BYTES_MAX)
+        total += key_bytes + value_bytes
+    return total
 
 
 def _reserved(key: str) -> CallError:

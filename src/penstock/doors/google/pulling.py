@@ -64,44 +64,47 @@ class Pulling:
 
     async def ack(self, metadata: SubscriptionMetadata, receipts: list[str]) -> None:
         self._check_exactly_once(metadata, receipts)
-        await self._queue.ack(receipts)
+        refuse_malformed((await self._queue.ack(receipts)).malformed)
 
     async def extend(self, metadata: SubscriptionMetadata, receipts: list[str], seconds: int) -> None:
         self._check_exactly_once(metadata, receipts)
-        await self._queue.extend(receipts, seconds)
+        refuse_malformed((await self._queue.extend(receipts, seconds)).malformed)
 
     def _receipts(self, metadata: SubscriptionMetadata, receipts: list[str], context: Context) -> list[str]:
         if context.size > ACK_REQUEST_BYTES_MAX:
             raise invalid(f"Request payload size exceeds the limit: {ACK_REQUEST_BYTES_MAX} bytes.")
         if not receipts:
             raise bad_argument("ack_ids")
-        own, malformed = sorted_out(metadata, receipts)
-        if malformed:
-            raise invalid(f"{INVALID_RECEIPTS} (ack_id={malformed[0][:100]})")
-        return own
+        return own_receipts(metadata, receipts)
 
     def _check_exactly_once(self, metadata: SubscriptionMetadata, receipts: Sequence[str]) -> None:
         if not metadata.options.exactly_once:
             return
-        stale = self._queue.examine(receipts).stale
+        examined = self._queue.examine(receipts)
+        stale = examined.stale + examined.malformed
         if stale:
             # Unlisted ones are repeated by clients only if the code is one of those that pass.
             code = Code.INVALID_ARGUMENT if len(stale) == len(receipts) else Code.ABORTED
             raise CallError(code, INVALID_RECEIPTS, dict.fromkeys(stale, PERMANENT), "EXACTLY_ONCE_ACKID_FAILURE")
 
 
-def sorted_out(metadata: SubscriptionMetadata, receipts: list[str]) -> tuple[list[str], list[str]]:
-    """The receipts to act on, and those that never were any.
+def own_receipts(metadata: SubscriptionMetadata, receipts: list[str]) -> list[str]:
+    """The receipts to act on.
 
     Receipts of other subscriptions (one deleted and made anew, perhaps) are well formed and long stale: exactly-once
     says so, otherwise they are passed over.
     """
     prefix = f"{metadata.number}-"
-    others = [receipt for receipt in receipts if not receipt.startswith(prefix)]
-    malformed = [receipt for receipt in receipts if parse_receipt(receipt) is None]
-    if others and not metadata.options.exactly_once:
-        receipts = [receipt for receipt in receipts if receipt.startswith(prefix)]
-    return receipts, malformed
+    own = [receipt for receipt in receipts if receipt.startswith(prefix)]
+    if len(own) == len(receipts):
+        return receipts
+    refuse_malformed([receipt for receipt in receipts if parse_receipt(receipt) is None])
+    return receipts if metadata.options.exactly_once else own
+
+
+def refuse_malformed(receipts: Sequence[str]) -> None:
+    if receipts:
+        raise invalid(f"{INVALID_RECEIPTS} (ack_id={receipts[0][:100]})")
 
 
 def wait_seconds(remaining: float | None) -> float:

@@ -19,12 +19,12 @@ from penstock.doors.google.holdings import Holding, Holdings
 from penstock.doors.google.messages import StreamingPullResponse
 from penstock.doors.google.pulling import (
     DEADLINE_MAX_SECONDS,
-    INVALID_RECEIPTS,
     RESPONSE_BYTES_MAX,
     Pulling,
     attached,
     found,
-    sorted_out,
+    own_receipts,
+    refuse_malformed,
 )
 from penstock.doors.google.subscriptions import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS
 from penstock.errors import NotFoundError
@@ -135,32 +135,25 @@ class Listener:
             await self._call.send(confirmations.SerializeToString() + self._properties(metadata.options))
 
     async def _ack(self, metadata: SubscriptionMetadata, receipts: list[str], confirmation: Any) -> None:
-        own = _well_formed(metadata, receipts)
+        own = own_receipts(metadata, receipts)
         bad = set(self._queue.examine(own).stale) if metadata.options.exactly_once else set()
         good = [receipt for receipt in own if receipt not in bad]
-        await self._queue.ack(good)
+        refuse_malformed((await self._queue.ack(good)).malformed)
         confirmation.ack_ids.extend(good)
         confirmation.invalid_ack_ids.extend(sorted(bad))
 
     async def _extend(self, metadata: SubscriptionMetadata, request: Any, confirmation: Any) -> None:
         receipts = list(request.modify_deadline_ack_ids)
-        own = set(_well_formed(metadata, receipts))
+        own = set(own_receipts(metadata, receipts))
         bad = set(self._queue.examine(list(own)).stale) if metadata.options.exactly_once else set()
         by_seconds: dict[int, list[str]] = {}
         for receipt, seconds in zip(receipts, request.modify_deadline_seconds, strict=True):
             if receipt in own and receipt not in bad:
                 by_seconds.setdefault(seconds, []).append(receipt)
         for seconds, group in by_seconds.items():
-            await self._queue.extend(group, seconds)
+            refuse_malformed((await self._queue.extend(group, seconds)).malformed)
             confirmation.ack_ids.extend(group)
         confirmation.invalid_ack_ids.extend(sorted(bad))
-
-
-def _well_formed(metadata: SubscriptionMetadata, receipts: list[str]) -> list[str]:
-    own, malformed = sorted_out(metadata, receipts)
-    if malformed:
-        raise invalid(f"{INVALID_RECEIPTS} (ack_id={malformed[0][:100]})")
-    return own
 
 
 def check_first(request: Any) -> None:
