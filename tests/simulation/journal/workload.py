@@ -58,7 +58,10 @@ class Life:
         number = str(len(self.commits) + 1)
         facts = [Published(b.topic, b.first, len(b.messages), 0, self._clock, True) for b in batches]
         due = self._random.random() < 0.15
-        dump = StateDump(len(self.commits) + 1, [], [], [], {"padding": {"x": bytes(self._random.randrange(9000))}})
+        # Never the same bytes twice: a write that fails where the log happens to hold the same bytes already has
+        # succeeded, and the commit that was refused for it would be there.
+        padding = self._random.randbytes(self._random.randrange(9000))
+        dump = StateDump(len(self.commits) + 1, [], [], [], {"padding": {"x": padding}})
         commit = Commit([*facts, DocumentPut("commit", number, b"")], batches, dump if due else None)
         self.commits.append(commit)
         return commit

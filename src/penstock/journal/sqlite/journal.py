@@ -259,7 +259,8 @@ class SqliteJournal:
             return close_untouched(self._writer)
         with suppress(apsw.FullError):  # then the log stays, and is whole
             self._wal.checkpoint()  # closing would do it, too, but swallow its errors
-        self._writer.close()
+        with suppress(apsw.FullError):
+            self._writer.close()
         self._mark.settle(self._seq, clean=True)
 
 
