@@ -66,6 +66,15 @@ def test_folder_and_files_are_for_their_owner_only(folder: Path) -> None:
     )
 
 
+def test_an_existing_folder_is_closed_to_others_only_if_nothing_else_is_in_it(tmp_path: Path) -> None:
+    for name, mode in (("empty", 0o700), ("shared", 0o755)):
+        (tmp_path / name).mkdir(mode=0o755)
+        if name == "shared":
+            (tmp_path / name / "notes.txt").write_text("of somebody else")
+        SqliteJournal(tmp_path / name, reserve_bytes=0).close()
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+
+
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UnavailableError, match="cannot be used"):

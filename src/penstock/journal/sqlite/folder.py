@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import FailedPreconditionError, UnavailableError
@@ -38,11 +39,17 @@ class Folder:
 
     def _make(self) -> None:
         if self.path.is_dir():
-            self.path.chmod(0o700)
+            self._narrow()
             return
         self.path.mkdir(mode=0o700, parents=True)
         for folder in (self.path, self.path.parent):  # a folder that vanishes in a power cut takes its files along
             _sync(folder)
+
+    def _narrow(self) -> None:
+        """Close an existing folder to others if it is ours alone: nobody wants a shared one to vanish from sight."""
+        if self.database.exists() or not any(self.path.iterdir()):
+            with suppress(PermissionError):  # a mounted volume may belong to somebody else; the files stay private
+                self.path.chmod(0o700)
 
     def _hold(self) -> None:
         try:
