@@ -3,6 +3,7 @@
 Only public names live here; where each comes from is an implementation matter.
 """
 
+from penstock.assembly import open_journal
 from penstock.broker.limits import Limits
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Once
@@ -21,8 +22,16 @@ from penstock.errors import (
 from penstock.faces.blocking import MessageQueue
 from penstock.faces.clock import Clock, ManualClock, SystemClock
 from penstock.faces.views import InternalMessage
+from penstock.pubsub.client import PubSub
+from penstock.pubsub.message import AckResponse, Message
+from penstock.pubsub.snapshot import Snapshot
+from penstock.pubsub.subscription import Subscription
+from penstock.pubsub.topic import Topic
+
+PubSub.open_journal = staticmethod(open_journal)  # the API is told here which journals there are
 
 __all__ = [
+    "AckResponse",
     "AlreadyExistsError",
     "Clock",
     "DamagedStoreError",
@@ -33,14 +42,19 @@ __all__ = [
     "InvalidArgumentError",
     "Limits",
     "ManualClock",
+    "Message",
     "MessageQueue",
     "NotFoundError",
     "Once",
     "PenstockError",
     "PermissionDeniedError",
+    "PubSub",
     "ResourceExhaustedError",
+    "Snapshot",
+    "Subscription",
     "SubscriptionOptions",
     "SystemClock",
+    "Topic",
     "TopicOptions",
     "UnavailableError",
 ]

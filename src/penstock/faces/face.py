@@ -72,6 +72,10 @@ class Face:
     def closed(self) -> bool:
         return self._closed
 
+    @property
+    def limits(self) -> Limits:
+        return self._broker.limits
+
     def _submit(self) -> int:
         """Hand over what the last command decided; the number to wait for."""
         broker, pipeline = self._broker, self._pipeline

@@ -15,6 +15,7 @@ from typing import TypeVar
 from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.housekeeping import Broker
+from penstock.broker.limits import Limits
 from penstock.broker.model import SECOND, Draft, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended
 from penstock.errors import FailedPreconditionError, PenstockError
@@ -45,6 +46,10 @@ class SharedQueue:
     @property
     def clock(self) -> Clock:
         return self._queue.clock
+
+    @property
+    def limits(self) -> Limits:
+        return self._queue.limits
 
     @property
     def _broker(self) -> Broker:

@@ -1,0 +1,124 @@
+"""The publisher: messages on their way to a topic, many in one step.
+
+The rule kept here: messages are stored in the order they were handed in. After a failure the ordering keys concerned
+are paused until the program says how to go on, so that nothing overtakes what was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from penstock.broker.limits import check_draft
+from penstock.broker.model import Draft
+from penstock.errors import FailedPreconditionError, InternalError, PenstockError, ResourceExhaustedError
+from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
+from penstock.pubsub.session import Session
+
+
+class Publisher:
+    def __init__(self, session: Session, topic: str, options: PublisherOptions) -> None:
+        self._session = session
+        self._topic = topic
+        self.options = options
+        self._drafts: list[Draft] = []
+        self._futures: list[asyncio.Future[str]] = []
+        self._bytes = 0
+        self._sending: set[asyncio.Task[None]] = set()
+        self.outstanding_messages = 0  # handed in and not yet stored
+        self.outstanding_bytes = 0
+        self._queue_for_room: deque[asyncio.Future[None]] = deque()
+        self._paused: set[str] = set()
+
+    # ------------------------------------------------------------------ handing in
+
+    def add(self, draft: Draft) -> asyncio.Future[str]:
+        """Take a message; the future gives its id once it is stored."""
+        loop = self._session.loop("publish()")
+        size = check_draft(draft, self._session.queue.limits)
+        if draft.ordering_key in self._paused:
+            raise FailedPreconditionError(
+                f"Publishing for ordering key {draft.ordering_key!r} is paused after a failure: call resume_publishing"
+            )
+        future: asyncio.Future[str] = loop.create_future()
+        if not self._drafts:
+            self._session.hold_back(self, self.options.max_seconds)
+        self._drafts.append(draft)
+        self._futures.append(future)
+        self._bytes += size
+        self.outstanding_messages += 1
+        self.outstanding_bytes += size
+        if len(self._drafts) >= self.options.max_messages or self._bytes >= self.options.max_bytes:
+            self.flush()
+        return future
+
+    def is_full(self, size: int) -> bool:
+        """Whether a limit on what is outstanding speaks against one more message."""
+        options = self.options
+        if options.limit_exceeded_behavior == IGNORE or not self.outstanding_messages:
+            return False
+        if options.outstanding_messages and self.outstanding_messages >= options.outstanding_messages:
+            return True
+        return bool(options.outstanding_bytes) and self.outstanding_bytes + size > options.outstanding_bytes
+
+    async def room(self, size: int) -> None:
+        """Until one more message may be handed in, first come first served."""
+        if self.options.limit_exceeded_behavior != BLOCK:
+            self.refuse()
+        while self.is_full(size):
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue_for_room.append(turn)
+            await turn
+
+    def refuse(self) -> None:
+        raise ResourceExhaustedError("Flow control limits exceeded")
+
+    def resume(self, ordering_key: str) -> None:
+        self._paused.discard(ordering_key)
+
+    # ------------------------------------------------------------------ sending
+
+    def flush(self) -> None:
+        self._session.pending.discard(self)
+        if self._drafts:
+            task = self._session.spawn(self._send(self._drafts, self._futures, self._bytes))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+            self._drafts, self._futures, self._bytes = [], [], 0
+
+    async def drain(self) -> None:
+        """Until everything handed in so far is stored or refused."""
+        self.flush()
+        if self._sending:
+            await asyncio.wait(self._sending)
+
+    async def _send(self, drafts: list[Draft], futures: list[asyncio.Future[str]], size: int) -> None:
+        try:
+            appended = await self._session.queue.publish(self._topic, drafts)
+        except PenstockError as error:
+            self._fail(drafts, futures, error)
+        except asyncio.CancelledError:
+            self._fail(drafts, futures, InternalError("The event loop ended before the message was stored"))
+            raise
+        else:
+            for future, message_id in zip(futures, appended.message_ids(), strict=True):
+                if not future.done():
+                    future.set_result(message_id)
+        finally:
+            self._leave(len(drafts), size)
+
+    def _fail(self, drafts: list[Draft], futures: list[asyncio.Future[str]], error: PenstockError) -> None:
+        if self.options.ordering:
+            self._paused.update(draft.ordering_key for draft in drafts if draft.ordering_key)
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+
+    def _leave(self, messages: int, size: int) -> None:
+        self.outstanding_messages -= messages
+        self.outstanding_bytes -= size
+        while messages and self._queue_for_room:
+            turn = self._queue_for_room.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                messages -= 1

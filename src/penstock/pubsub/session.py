@@ -1,0 +1,115 @@
+"""The session: what all objects of one PubSub share. The queue, the event loop, and the work under way.
+
+The rule kept here: everything that runs in the background is known here, so that closing can wait for it and nothing
+is left behind. What is used without a running event loop says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from penstock.broker.model import SECOND
+from penstock.errors import FailedPreconditionError, UnavailableError
+from penstock.faces.clock import Clock
+from penstock.pubsub.names import full_name
+from penstock.pubsub.port import Queue
+
+
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+    def begin_closing(self) -> object: ...
+
+
+class Flushable(Protocol):
+    def flush(self) -> None: ...
+
+
+class Session:
+    def __init__(self, queue: Queue, project: str, *, owns_queue: bool) -> None:
+        self.queue = queue
+        self.project = project
+        self.owns_queue = owns_queue
+        self.closed = False
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.streams: dict[Closable, None] = {}  # what is open, in the order of opening
+        self.pending: set[Flushable] = set()  # who holds something back for a moment, to send more at once
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+
+    @property
+    def clock(self) -> Clock:
+        return self.queue.clock
+
+    def name(self, kind: str, name: object) -> str:
+        return full_name(self.project, kind, name)
+
+    # ------------------------------------------------------------------ the loop
+
+    def loop(self, what: str) -> asyncio.AbstractEventLoop:
+        """The running loop, for the caller `what`; the first caller binds the queue to it."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise FailedPreconditionError(
+                f"{what} needs a running event loop: call it in a coroutine, as in asyncio.run(main())"
+            ) from None
+        if self.closed:
+            raise UnavailableError("This PubSub is closed")
+        if loop is not self._loop:
+            self.queue.begin()
+            self._loop, self._thread = loop, threading.get_ident()
+        return loop
+
+    def use(self, what: str) -> Queue:
+        """The queue, for a caller in the running loop."""
+        self.loop(what)
+        return self.queue
+
+    def in_loop(self, action: Callable[..., object], *arguments: object) -> None:
+        """Do something in the loop, from whatever thread."""
+        if threading.get_ident() == self._thread:
+            action(*arguments)
+        elif self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(action, *arguments)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def hold_back(self, who: Flushable, seconds: float) -> None:
+        """Flush in a while; 0 means when all that is ready to run now has run."""
+        self.pending.add(who)
+        if seconds:
+            self.clock.alarm(self.clock.now() + int(seconds * SECOND), who.flush)
+        else:
+            asyncio.get_running_loop().call_soon(who.flush)
+
+    # ------------------------------------------------------------------ the end
+
+    async def drain(self) -> None:
+        """Send what was held back, and wait for all that is under way."""
+        for who in list(self.pending):
+            who.flush()
+        others = [task for task in self.tasks if task is not asyncio.current_task()]
+        if others:
+            await asyncio.wait(others)
+
+    async def close(self) -> None:
+        if self.closed:
+            return
+        streams = list(self.streams)
+        for stream in streams:
+            stream.begin_closing()
+        for stream in streams:
+            await stream.close()
+        if self._loop is not None and not self._loop.is_closed():
+            await self.drain()
+        self.closed = True
+        if self.owns_queue:
+            await self.queue.close()

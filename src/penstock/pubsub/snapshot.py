@@ -1,0 +1,63 @@
+"""Snapshot: a named place in a subscription's stream to which it can return.
+
+The rule kept here: a handle like Topic and Subscription; what is remembered lives in the queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.dump import SnapshotDump
+from penstock.errors import FailedPreconditionError, NotFoundError
+from penstock.pubsub.names import SNAPSHOTS
+
+if TYPE_CHECKING:
+    from penstock.pubsub.client import PubSub
+    from penstock.pubsub.subscription import Subscription
+
+
+class Snapshot:
+    """What was not acked when it was taken, and everything later.
+
+    >>> snapshot = await subscription.create_snapshot("before-release")
+    >>> await subscription.seek(snapshot)
+    """
+
+    def __init__(self, pubsub: PubSub, name: str, subscription: Subscription | None = None) -> None:
+        self._session = pubsub.session
+        self.name = self._session.name(SNAPSHOTS, name)
+        self.subscription = subscription
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.name}>"
+
+    async def create(self, labels: dict[str, str] | None = None) -> Snapshot:
+        """Remember where the subscription stands now."""
+        subscription = self._of("create()")
+        await self._session.use("Snapshot.create()").create_snapshot(self.name, subscription.name, labels)
+        return self
+
+    async def seek(self) -> None:
+        """Set the subscription back to this place."""
+        await self._of("seek()").seek(self)
+
+    async def delete(self) -> None:
+        await self._session.use("Snapshot.delete()").delete_snapshot(self.name)
+
+    async def exists(self) -> bool:
+        return self._find() is not None
+
+    async def get_metadata(self) -> SnapshotDump:
+        found = self._find()
+        if found is None:
+            raise NotFoundError(f"Snapshot not found: {self.name}")
+        return found
+
+    def _find(self) -> SnapshotDump | None:
+        stored = self._session.use("Snapshot").snapshots()
+        return next((snapshot for snapshot in stored if snapshot.name == self.name), None)
+
+    def _of(self, what: str) -> Subscription:
+        if self.subscription is None:
+            raise FailedPreconditionError(f"Snapshot.{what} needs a subscription: use subscription.snapshot(name)")
+        return self.subscription
