@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -193,7 +194,8 @@ def test_a_journal_that_fails_at_its_chores_stops_everything() -> None:
             raise JournalFailedError
 
         journal.maintain = fail  # type: ignore[method-assign]
-        await queue.publish("topic", [Draft(b"kept")])
+        with suppress(JournalFailedError):  # its commit may come before the chores or after
+            await queue.publish("topic", [Draft(b"kept")])
         assert isinstance(await queue.failed, JournalFailedError)
         with pytest.raises(JournalFailedError):
             await queue.publish("topic", [Draft(b"x")])

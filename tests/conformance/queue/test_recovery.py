@@ -1,0 +1,224 @@
+"""Whatever a queue knew when it ended, it knows when it is opened again: after a close, and after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from penstock import Draft, FailedPreconditionError, Limits, MessageQueue, Once, SubscriptionOptions, TopicOptions
+from penstock.broker.names import receipt
+from tests.conformance.queue.world import World
+
+LENIENT = SubscriptionOptions(strict_receipts=False)
+
+
+def leases(world: World) -> None:
+    world.topic_with("sub", ack_deadline_seconds=60)
+    world.publish("a", "b", "c", "d")
+    queue = world.queue
+    a, b, c, _ = queue.pull("sub", 4)
+    queue.ack(b.ack_id)
+    world.clock.advance(5)
+    queue.modify_ack_deadline(a.ack_id, 100)
+    queue.nack(c.ack_id)
+
+
+def attempts(world: World) -> None:
+    world.topic_with("sub", retry_policy={"minimum_backoff": 10, "maximum_backoff": 100})
+    world.publish("a", "b")
+    for _ in range(3):
+        for message in world.queue.pull("sub", 2):
+            world.queue.nack(message.ack_id)
+        world.clock.advance(45)
+
+
+def rewritten(world: World) -> None:
+    world.topic_with("sub", "other")
+    world.publish("a", "b")
+    world.queue.replace_body(world.take("sub").ack_id, b"replaced", 30)
+
+
+def lanes(world: World) -> None:
+    world.queue.register_topic("topic")
+    options = SubscriptionOptions(ordering=True, ordering_window=2, retry_minimum_seconds=5, retry_maximum_seconds=5)
+    world.queue.register_subscription("sub", "topic", options)
+    for key in "abc":
+        world.publish(*(f"{key}{number}" for number in range(5)), key=key)
+    messages = world.queue.pull("sub", 10)
+    world.queue.nack(messages[0].ack_id)
+    world.queue.ack(messages[2].ack_id)
+
+
+def skips(world: World) -> None:
+    world.again(limits=Limits(queue_max_messages=3))
+    world.topic_with("sub")
+    world.publish("a", "b", "c", "discarded")
+    for message in world.queue.pull("sub", 2):
+        world.queue.ack(message.ack_id)
+    world.publish("d", "e", "discarded as well")
+
+
+def adopted(world: World) -> None:
+    world.queue.register_topic("topic")
+    world.queue.register_subscription("sub", "topic", LENIENT)
+    world.publish("a", "b", "c", "d")
+    number = world.queue._broker.state.subscription("sub").number
+    world.queue.ack(receipt(number, 2, 0))
+    world.queue.replace_body(receipt(number, 1, 0), b"changed", 30)
+
+
+def delays(world: World) -> None:
+    world.topic_with("sub")
+    world.queue.publish("topic", [Draft(b"late", delay_seconds=60, ttl_seconds=100), Draft(b"short", ttl_seconds=5)])
+    world.queue.pull("sub", 10)
+
+
+def snapshots(world: World) -> None:
+    leases(world)
+    world.queue.create_snapshot("snapshot", "sub")
+    world.publish("e")
+    world.queue.seek_to_snapshot("sub", "snapshot")
+    world.queue.pull("sub", 2)
+
+
+def producers(world: World) -> None:
+    world.topic_with("sub")
+    for sequence in (1, 2, 5):
+        world.queue.publish("topic", [b"x"], Once("spark", 3, sequence))
+
+
+def documents(world: World) -> None:
+    broker = world.queue._broker
+    broker.put_document("schema", "one", b"\x00body")
+    broker.put_document("schema", "two", b"")
+    broker.put_document("policy", "three", b"3")
+    broker.remove_document("schema", "two")
+    world.queue.register_topic("topic")
+
+
+def options(world: World) -> None:
+    kept = TopicOptions(retention_seconds=5, retention_bytes=7, labels={"a": "b"}, extras={"c": "d"})
+    world.queue.register_topic("topic", kept)
+    world.queue.register_topic("gone")
+    chosen = SubscriptionOptions(
+        lease_seconds=33, strict_receipts=False, exactly_once=True, filter="attributes:x", dead_letter_topic="dead",
+        max_delivery_attempts=9, expired_topic="expired", flow_max_messages=4, flow_max_bytes=5, retention_seconds=6,
+        retain_acked=True, expiration_seconds=10**6, labels={"l": "m"}, extras={"n": "o"},
+    )  # fmt: skip
+    world.queue.register_subscription("sub", "topic", chosen)
+    world.queue.register_subscription("detached", "gone")
+    world.queue.unregister_topic("gone")
+    world.queue.register_subscription("deleted", "topic")
+    world.queue.unregister_subscription("deleted")
+
+
+def dead_letters(world: World) -> None:
+    world.topic_with("letters", topic="dead")
+    world.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 1})
+    world.publish("a", "b")
+    world.queue.nack(world.take("sub").ack_id)
+
+
+HISTORIES = [
+    leases, attempts, rewritten, lanes, skips, adopted, delays, snapshots, producers, documents, options, dead_letters,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
+def test_the_state_is_the_same_after_a_restart(durable: World, crash: bool, history: Callable[[World], None]) -> None:
+    history(durable)
+    before = durable.dump()
+    durable.reopen(crash=crash)
+    assert durable.dump() == before
+    durable.reopen(crash=crash)
+    assert durable.dump() == before
+
+
+def play(world: World, queue: MessageQueue) -> list[tuple[str, bytes, int, str]]:
+    """Everything the queue gives out over the next minutes; the clock ends where it began."""
+    seen = []
+    for _ in range(30):
+        for name in sorted(each.name for each in queue.get_all_subscriptions()):
+            seen += [(name, m.data, m.delivery_attempt, m.ack_id) for m in queue.pull(name, 3)]
+        world.clock.advance(7)
+    world.clock.advance(-30 * 7)
+    return seen
+
+
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
+def test_what_comes_next_is_the_same_as_without_the_restart(durable: World, history: Callable[[World], None]) -> None:
+    """Indexes that are derived are derived right: the same deliveries at the same times with the same receipts."""
+    history(durable)
+    original = durable.queue
+    recovered = durable.reopen(crash=True)
+    assert play(durable, recovered) == play(durable, original)
+    assert recovered._broker.state.dump() == original._broker.state.dump()
+
+
+def test_running_leases_go_on_after_a_restart(durable: World, crash: bool) -> None:
+    durable.topic_with("sub", ack_deadline_seconds=60)
+    durable.publish("a", "b")
+    a, b = durable.queue.pull("sub", 2)
+    durable.clock.advance(59)
+    queue = durable.reopen(crash=crash)
+    assert durable.pull("sub") == []
+    queue.ack(a.ack_id)
+    durable.clock.advance(1)
+    assert durable.pull("sub") == ["b"]
+    assert queue.ack_many([b.ack_id]).stale == [b.ack_id]
+
+
+def test_endless_leases_end_with_the_process(durable: World, crash: bool) -> None:
+    """Nobody can still hold them; what waits behind them in the key comes in order, leases of others go on."""
+    durable.topic_with("sub", message_ordering=True, ack_deadline_seconds=600)
+    durable.publish("a", "b", key="k")
+    durable.publish("c")
+    durable.queue.lease("sub", 1, lease_seconds=float("inf"))
+    durable.queue.lease("sub", 1)
+    durable.reopen(crash=crash)
+    again = durable.take("sub")
+    assert (again.data, again.delivery_attempt) == (b"a", 2)
+    durable.queue.ack(again.ack_id)
+    assert durable.pull("sub") == ["b"]
+
+
+def test_a_replaced_body_survives(durable: World, crash: bool) -> None:
+    rewritten(durable)
+    durable.reopen(crash=crash)
+    durable.clock.advance(30)
+    assert durable.pull("sub") == ["replaced", "b"]
+    assert durable.pull("other") == ["a", "b"]
+
+
+def test_a_publish_is_still_known_after_a_restart(durable: World, crash: bool) -> None:
+    durable.topic_with("sub")
+    first = durable.queue.publish("topic", [b"x", b"y"], Once("spark", 3, 1))
+    queue = durable.reopen(crash=crash)
+    assert queue.publish("topic", [b"x", b"y"], Once("spark", 3, 1)) == first
+    with pytest.raises(FailedPreconditionError):
+        queue.publish("topic", [b"x"], Once("spark", 2, 9))
+    assert durable.drain("sub") == ["x", "y"]
+
+
+def test_numbers_are_never_given_twice(durable: World, crash: bool) -> None:
+    """Ids and receipts of what was deleted must not point to something new."""
+    durable.topic_with("sub")
+    (old,) = durable.publish("a")
+    receipt_of_old = durable.take("sub").ack_id
+    durable.queue.unregister_subscription("sub")
+    durable.queue.unregister_topic("topic")
+    queue = durable.reopen(crash=crash)
+    durable.topic_with("sub")
+    assert durable.publish("a") != [old]
+    durable.take("sub")
+    assert queue.ack_many([receipt_of_old]).stale == [receipt_of_old]
+
+
+def test_a_large_backlog_is_found_again(durable: World, crash: bool) -> None:
+    durable.topic_with("sub")
+    for number in range(50):
+        durable.queue.publish("topic", [b"%d" % (100 * number + each) for each in range(100)])
+    durable.queue.ack_many([message.ack_id for message in durable.queue.pull("sub", 1000)])
+    durable.reopen(crash=crash)
+    assert durable.drain("sub") == [str(number) for number in range(1000, 5000)]
