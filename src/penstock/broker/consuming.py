@@ -144,8 +144,13 @@ class Consuming(Returning):
         fresh = messages[plan.fresh :] if plan.fresh else messages
         return again + [new(Delivery, (message, number, topic, at, 1)) for at, message in enumerate(fresh, stamp)]
 
-    def peek(self, now: int, name: str, max_messages: int) -> Peeked:
-        """Messages that a pull would give, without leasing them."""
+    def peek(
+        self, now: int, name: str, max_messages: int, pinned: dict[tuple[int, int], Message] | None = None
+    ) -> Peeked:
+        """Messages that a pull would give, without leasing them.
+
+        After a Need, ask again with the same `pinned`: as nothing is leased, only it remembers what was seen.
+        """
         subscription = self.state.subscription(name)
         topic = self.state.read_topic(subscription)
         if topic is None:
@@ -153,14 +158,13 @@ class Consuming(Returning):
         need = self.settle_due(topic, subscription, now)
         if need is not None:
             return Peeked([], need)
-        selection = Selection(topic, subscription, self.cache, now)
+        selection = Selection(topic, subscription, self.cache, now, {} if pinned is None else pinned)
         plan = selection.run(Room(max_messages, 0, 0, self.limits.scan_max_messages))
         selection.put_back()
-        if plan.cut and len(plan.messages) < max_messages and plan.need is None and plan.until < topic.tail:
-            missing = self.look_up(topic, plan.until)
-            plan.need = missing if isinstance(missing, Need) else None
+        if plan.need is not None:
+            return Peeked([], plan.need)
         entries = subscription.outstanding
-        return Peeked([(m, entries[m.offset].attempts if m.offset in entries else 0) for m in plan.messages], plan.need)
+        return Peeked([(m, entries[m.offset].attempts if m.offset in entries else 0) for m in plan.messages])
 
     # ------------------------------------------------------------------ receipts
 

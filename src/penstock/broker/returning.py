@@ -34,6 +34,9 @@ class Returning(Publishing):
             self._sort_due(subscription, appointment, now, lapsed, expired)
         if not taken:
             return None
+        entries = subscription.outstanding
+        lapsed.sort(key=lambda offset: (entries[offset].due, offset))  # not the order in which leases were given:
+        expired.sort(key=lambda offset: (entries[offset].expires_at, offset))  # no snapshot knows it
         need = self._expire_offsets(topic, subscription, now, expired)
         need = self.give_back(topic, subscription, now, lapsed, by_holder=False)[1] or need
         for appointment in taken:
@@ -164,13 +167,13 @@ class Returning(Publishing):
         return Draft(message.data if entry.body is None else entry.body, attributes, message.ordering_key)
 
     def _bodies(self, topic: Topic, offsets: Iterable[int]) -> tuple[list[Message], list[int], Need | None]:
-        """The messages in memory, the offsets of the others, and what to read first for those."""
+        """The messages in memory up to the first that is not, the offsets from there on, and what to read for it."""
         messages: list[Message] = []
         missing: list[int] = []
         need: Need | None = None
         for offset in offsets:
-            found = self.look_up(topic, offset)
-            if isinstance(found, Need):
+            found = self.look_up(topic, offset) if need is None else need
+            if isinstance(found, Need):  # the later ones wait with it: moving keeps their order
                 missing.append(offset)
                 need = need or found
             else:

@@ -117,9 +117,8 @@ class Subscription:
                 heappush(self.lows, offset)
 
     def _deliver_each(self, fact: Delivered) -> None:
-        keys = fact.keys or [""] * len(fact.offsets)
+        keys, stamp = fact.keys or [""] * len(fact.offsets), self.stamp
         expiries = fact.expiries or [0] * len(fact.offsets)
-        stamp = self.stamp
         lasting = [offset for offset, at in zip(fact.offsets, expiries, strict=True) if not at or at > fact.deadline]
         shared = self.agenda.make(fact.deadline, lasting) if lasting else None
         for offset, size, key, expires_at in zip(fact.offsets, fact.sizes, keys, expiries, strict=True):
@@ -139,9 +138,8 @@ class Subscription:
 
     def _lease_again(self, entry: Entry, stamp: int, deadline: int, appointment: Appointment | None) -> None:
         self.agenda.leave(entry.appointment)
-        entry.leased, entry.stamp, entry.due = True, stamp, deadline
+        entry.leased, entry.stamp, entry.due, entry.appointment = True, stamp, deadline, appointment
         entry.attempts += 1
-        entry.appointment = appointment
 
     def pass_over(self, fact: Passed) -> None:
         self.cursor = max(self.cursor, fact.until)
@@ -201,9 +199,7 @@ class Subscription:
         for offset, due in zip(fact.offsets, dues, strict=True):
             entry = self.outstanding[offset]
             self._end_lease(offset, entry)
-            entry.due = due
-            if fact.by_holder:
-                entry.stamp = 0
+            entry.due, entry.stamp = due, 0 if fact.by_holder else entry.stamp
             if not entry.key:
                 self._queue(offset, fact.at)
         for key in dict.fromkeys(self.outstanding[offset].key for offset in fact.offsets):
@@ -222,13 +218,17 @@ class Subscription:
 
     def extend(self, fact: Extended) -> None:
         self.used_at = fact.at
-        appointment = self.agenda.make(fact.deadline, fact.offsets)
-        for offset in fact.offsets:
-            entry = self.outstanding[offset]
+        entries = [(offset, self.outstanding[offset]) for offset in fact.offsets]
+        lasting = [offset for offset, entry in entries if not 0 < entry.expires_at <= fact.deadline]
+        shared = self.agenda.make(fact.deadline, lasting) if lasting else None
+        for offset, entry in entries:
             self.agenda.leave(entry.appointment)
             if not entry.leased:
                 self._resume_lease(entry)
-            entry.due, entry.appointment = fact.deadline, appointment
+            if 0 < entry.expires_at <= fact.deadline:  # no lease outlives its message
+                entry.due, entry.appointment = entry.expires_at, self.agenda.make(entry.expires_at, (offset,))
+            else:
+                entry.due, entry.appointment = fact.deadline, shared
             if fact.restamp:
                 self.stamp += 1
                 entry.stamp = self.stamp

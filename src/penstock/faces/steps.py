@@ -51,15 +51,13 @@ def pull(
 
 
 def peek(broker: Broker, now: Now, name: str, max_messages: int) -> Steps[Peeked]:
-    """As many as memory holds at a time: having to read again what was read before is where it ends."""
-    best, asked = Peeked([]), Need(0, -1, -1)
+    """What was read is kept until the end, so that the messages need not fit into the cache together."""
+    pinned: dict[tuple[int, int], Message] = {}
     while True:
-        peeked = broker.peek(now(), name, max_messages)
-        best = max(best, peeked, key=lambda each: len(each.messages))
-        if peeked.need is None or peeked.need == asked or peeked.need.first < asked.first:
-            return best
-        asked = peeked.need
-        yield asked
+        peeked = broker.peek(now(), name, max_messages, pinned)
+        if peeked.need is None:
+            return peeked
+        yield peeked.need
 
 
 def settle(command: Callable[[int, Sequence[str]], Settled], now: Now, receipts: Sequence[str]) -> Steps[Settled]:

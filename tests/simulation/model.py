@@ -1,0 +1,334 @@
+"""What a broker does, said as plainly as possible: dictionaries, lists and loops over everything.
+
+The rule kept here: written from the specification (seed 004) and section 5 of the design, never from the code it
+judges; slow and obvious. Every subscription owns a copy of every message it has not finished with (BR-003).
+
+Three things the specification leaves open, and what is done about them:
+- Time is noticed when someone looks: by a pull or a peek of that subscription, and once a second by any command.
+- A message that a filter keeps out, or that outlived its time, may stay in the backlog until the subscription comes
+  to it. Such a message is `dead`: never delivered, and counted or not as the broker likes.
+- A log is shortened when the broker likes: `heads` tells the model where each begins, and `needed` what must be there.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.model import SubscriptionOptions
+from tests.simulation.records import FOREVER, SECOND, Copy, Message, RefusedError, Snapshot, Subscription, Topic
+
+
+class Model:
+    def __init__(self, queue_max_messages: int = 10_000) -> None:
+        self.queue_max_messages = queue_max_messages
+        self.now = 0
+        self.tick_at = 0
+        self.topics: dict[str, Topic] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+        self.snapshots: dict[str, Snapshot] = {}
+        self.heads: dict[str, int] = {}
+        self.answers: dict[tuple[str, str, int], list[Message]] = {}  # of publishes that may be repeated
+
+    # ------------------------------------------------------------------ names
+
+    def create_topic(self, name: str) -> None:
+        if name in self.topics:
+            raise RefusedError(6)
+        self.topics[name] = Topic(name)
+
+    def delete_topic(self, name: str) -> None:
+        topic = self.topic(name)
+        for subscription in self.subscriptions.values():
+            if subscription.topic is topic:
+                self.detach(subscription.name)
+        self.answers = {key: answer for key, answer in self.answers.items() if key[0] != name}
+        del self.topics[name]
+
+    def create_subscription(self, name: str, topic: str, options: SubscriptionOptions) -> None:
+        read = self.topic(topic)
+        if name in self.subscriptions:
+            raise RefusedError(6)
+        self.subscriptions[name] = Subscription(name, read, options)
+
+    def delete_subscription(self, name: str) -> None:
+        del self.subscriptions[self.subscription(name).name]
+
+    def detach(self, name: str) -> None:
+        subscription = self.subscription(name)
+        subscription.topic = None
+        subscription.queue = {}
+
+    def topic(self, name: str) -> Topic:
+        if name not in self.topics:
+            raise RefusedError(5)
+        return self.topics[name]
+
+    def subscription(self, name: str) -> Subscription:
+        if name not in self.subscriptions:
+            raise RefusedError(5)
+        return self.subscriptions[name]
+
+    def attached(self, name: str) -> tuple[Subscription, Topic]:
+        subscription = self.subscription(name)
+        if subscription.topic is None:
+            raise RefusedError(9)
+        return subscription, subscription.topic
+
+    # ------------------------------------------------------------------ publishing
+
+    def publish(
+        self, name: str, drafts: list[tuple[bytes, dict[str, str], str, float, float]], once: tuple[str, int] | None
+    ) -> list[Message]:
+        """Drafts are (data, attributes, key, delay, ttl); the answer to a repeated publish is the first answer."""
+        topic = self.topic(name)
+        if any("" in attributes for _, attributes, _, _, _ in drafts):
+            raise RefusedError(3)
+        if once is not None and (name, *once) in self.answers:
+            if len(self.answers[name, *once]) != len(drafts):
+                raise RefusedError(3)
+            return self.answers[name, *once]
+        messages = [self._append(topic, *draft) for draft in drafts]
+        if once is not None and messages:
+            self.answers[name, *once] = messages
+        return messages
+
+    def _append(
+        self, topic: Topic, data: bytes, attributes: dict[str, str], key: str, delay: float = 0, ttl: float = 0
+    ) -> Message:
+        expires_at = self.now + int(ttl * SECOND) if ttl else FOREVER
+        message = Message(
+            len(topic.log), data, attributes, key, self.now, self.now + int(delay * SECOND) if delay else 0, expires_at
+        )
+        topic.log.append(message)
+        for subscription in self.subscriptions.values():
+            if subscription.topic is topic and len(subscription.queue) < self.queue_max_messages:  # BR-022
+                subscription.queue[message.offset] = _fresh(message)
+        return message
+
+    # ------------------------------------------------------------------ time
+
+    def tick(self) -> None:
+        """Any command looks around, once a second."""
+        if self.now >= self.tick_at:
+            self.tick_at = self.now + SECOND
+            for subscription in self.subscriptions.values():
+                self.notice(subscription)
+
+    def notice(self, subscription: Subscription) -> None:
+        """Leases that are over end, the longest over first (BR-008)."""
+        over = [copy for copy in subscription.leased() if copy.due <= self.now]
+        over.sort(key=lambda copy: (copy.due, copy.message.offset))
+        for copy in list(over):
+            if copy.message.expires_at <= self.now:
+                del subscription.queue[copy.message.offset]
+                over.remove(copy)
+        self._give_back(subscription, over, by_holder=False)
+
+    def _give_back(
+        self, subscription: Subscription, failed: list[Copy], by_holder: bool, delay: float | None = None
+    ) -> None:
+        for copy in [copy for copy in failed if self._is_spent(subscription, copy)]:
+            failed.remove(copy)
+            self._dead_letter(subscription, copy)
+        for copy in failed:
+            ended = self.now if by_holder or copy.due == FOREVER else copy.due
+            again = ended + _backoff(subscription.options, copy.attempts)
+            copy.leased, copy.due = False, again if delay is None else self.now + int(delay * SECOND)
+            copy.receipt = "" if by_holder else copy.receipt
+        for copy in [copy for each in failed for copy in _later(subscription, each) if copy.leased]:
+            copy.leased, copy.due = False, self.now  # it did nothing wrong: no backoff
+            copy.receipt = "" if by_holder else copy.receipt
+
+    def _is_spent(self, subscription: Subscription, copy: Copy) -> bool:
+        options = subscription.options
+        return options.dead_letter_topic in self.topics and copy.attempts >= options.max_delivery_attempts
+
+    def _dead_letter(self, subscription: Subscription, copy: Copy) -> None:
+        """It leaves the subscription and joins the other topic, in one step (BR-016)."""
+        assert subscription.topic is not None
+        del subscription.queue[copy.message.offset]
+        source = {
+            "dead_letter_source_subscription": subscription.name,
+            "dead_letter_source_topic": subscription.topic.name,
+            "dead_letter_source_delivery_count": str(copy.attempts),
+            "dead_letter_source_publish_time_ns": str(copy.message.at),
+        }
+        destination = self.topics[subscription.options.dead_letter_topic]
+        self._append(destination, copy.data, {**copy.message.attributes, **source}, copy.message.key)
+
+    # ------------------------------------------------------------------ consuming
+
+    def pull(self, name: str, limit: int, seconds: float | None = None) -> list[Copy]:
+        subscription = self.subscription(name)
+        self.notice(subscription)
+        taken: list[Copy] = []
+        for copy in subscription.alive(self.now):
+            if len(taken) == limit or not self._has_room(subscription):
+                return taken
+            if self._is_ready(subscription, copy, set()):
+                self._lease(copy, subscription.options.lease_seconds if seconds is None else seconds)
+                taken.append(copy)
+        if len(taken) < limit and self._has_room(subscription):  # it looked at everything
+            subscription.queue = {copy.message.offset: copy for copy in subscription.alive(self.now)}
+        return taken
+
+    def peek(self, name: str, limit: int) -> list[Copy]:
+        subscription = self.subscription(name)
+        self.notice(subscription)
+        seen: list[Copy] = []
+        for copy in subscription.alive(self.now):
+            if len(seen) < limit and self._is_ready(subscription, copy, {each.message.offset for each in seen}):
+                seen.append(copy)
+        return seen
+
+    def _lease(self, copy: Copy, seconds: float) -> None:
+        copy.leased = True
+        copy.attempts += 1
+        self._set_deadline(copy, seconds)
+
+    def _set_deadline(self, copy: Copy, seconds: float) -> None:
+        end = FOREVER if seconds == float("inf") else self.now + int(seconds * SECOND)
+        copy.due = min(end, copy.message.expires_at)
+
+    def _has_room(self, subscription: Subscription) -> bool:
+        """BR-013: nothing more once either limit is reached."""
+        options, leased = subscription.options, subscription.leased()
+        if options.flow_max_messages and len(leased) >= options.flow_max_messages:
+            return False
+        return not options.flow_max_bytes or sum(copy.message.size for copy in leased) < options.flow_max_bytes
+
+    def _is_ready(self, subscription: Subscription, copy: Copy, out: set[int]) -> bool:
+        """Whether it may leave now; `out` counts as leased. BR-010: after all that came before it with its key."""
+        if copy.leased or copy.due > self.now:
+            return False
+        lane = [other for other in subscription.lane(copy) if not subscription.is_dead(other, self.now)]
+        earlier = [other for other in lane if other.message.offset < copy.message.offset]
+        in_flight = [other for other in lane if other.leased or other.message.offset in out]
+        if any(not (other.leased or other.message.offset in out) for other in earlier):
+            return False
+        return len(in_flight) < subscription.options.ordering_window
+
+    # ------------------------------------------------------------------ receipts
+
+    def ack(self, receipts: list[str]) -> list[str]:
+        """The receipts that were not good; the messages of the others are finished with."""
+        good, bad = self._sort(receipts)
+        for subscription, copy in good:
+            del subscription.queue[copy.message.offset]
+        return bad
+
+    def nack(self, receipts: list[str], delay: float | None = None) -> list[str]:
+        good, bad = self._sort(receipts)
+        for subscription in {id(each): each for each, _ in good}.values():
+            failed = [copy for each, copy in good if each is subscription and copy.leased]
+            self._give_back(subscription, failed, by_holder=True, delay=delay)
+        return bad
+
+    def extend(self, receipts: list[str], seconds: float) -> list[str]:
+        if seconds == 0:
+            return self.nack(receipts)
+        good, bad = self._sort(receipts)
+        for _, copy in good:
+            copy.leased = True
+            self._set_deadline(copy, seconds)
+        return bad
+
+    def replace(self, receipt: str, data: bytes, seconds: float) -> Copy:
+        good, bad = self._sort([receipt])
+        if bad:
+            raise RefusedError(3)
+        _, copy = good[0]
+        copy.data, copy.leased = data, True
+        self._set_deadline(copy, seconds)
+        return copy
+
+    def _sort(self, receipts: list[str]) -> tuple[list[tuple[Subscription, Copy]], list[str]]:
+        good: list[tuple[Subscription, Copy]] = []
+        bad: list[str] = []
+        for receipt in receipts:
+            found = [
+                (subscription, copy)
+                for subscription in self.subscriptions.values()
+                for copy in subscription.queue.values()
+                if copy.receipt == receipt and self._is_good(subscription, copy)
+            ]
+            if found and all(copy is not found[0][1] for _, copy in good):
+                good += found
+            else:
+                bad.append(receipt)
+        return good, bad
+
+    def _is_good(self, subscription: Subscription, copy: Copy) -> bool:
+        """Strict receipts die with their lease, lenient ones with the next delivery; with ordering at its end."""
+        if copy.message.expires_at <= self.now:
+            return False
+        if subscription.options.strict_receipts or subscription.options.exactly_once:
+            return copy.leased and copy.due > self.now
+        return copy.leased or not subscription.options.ordering
+
+    # ------------------------------------------------------------------ places
+
+    def seek(self, name: str, offset: int) -> None:
+        subscription, topic = self.attached(name)
+        kept = [m for m in topic.log if m.offset >= max(offset, self.heads[topic.name])]
+        subscription.queue = {message.offset: _fresh(message) for message in kept}
+
+    def seek_to_time(self, name: str, at: int) -> None:
+        _, topic = self.attached(name)
+        self.seek(name, min((message.offset for message in topic.log if message.at >= at), default=len(topic.log)))
+
+    def purge(self, name: str) -> None:
+        self.attached(name)[0].queue = {}
+
+    def create_snapshot(self, name: str, subscription_name: str) -> None:
+        subscription, topic = self.attached(subscription_name)
+        if name in self.snapshots:
+            raise RefusedError(6)
+        self.snapshots[name] = Snapshot(topic, sorted(subscription.queue), len(topic.log))
+
+    def seek_to_snapshot(self, name: str, snapshot_name: str) -> None:
+        self.subscription(name)
+        if snapshot_name not in self.snapshots:
+            raise RefusedError(5)
+        subscription, topic = self.attached(name)
+        snapshot = self.snapshots[snapshot_name]
+        if snapshot.topic is not topic:
+            raise RefusedError(3)
+        offsets = [*snapshot.unacked, *range(snapshot.tail, len(topic.log))]
+        subscription.queue = {offset: _fresh(topic.log[offset]) for offset in offsets}
+
+    def delete_snapshot(self, name: str) -> None:
+        if name not in self.snapshots:
+            raise RefusedError(5)
+        del self.snapshots[name]
+
+    def restart(self) -> None:
+        """Nobody holds a lease any more that was to last as long as the process."""
+        self.tick_at = 0
+        for subscription in self.subscriptions.values():
+            endless = [copy for copy in subscription.leased() if copy.due == FOREVER]
+            for copy in [copy for each in endless for copy in _later(subscription, each) if copy.leased]:
+                copy.leased, copy.due, copy.receipt = False, self.now, ""
+
+    def needed(self, name: str) -> int:
+        """The first offset of a topic that somebody may still ask for."""
+        topic = self.topics[name]
+        readers = [s for s in self.subscriptions.values() if s.topic is topic]
+        waiting = [copy.message.offset for reader in readers for copy in reader.alive(self.now)]
+        kept = [min([*each.unacked, each.tail]) for each in self.snapshots.values() if each.topic is topic]
+        return min([len(topic.log), *waiting, *kept])
+
+
+def _fresh(message: Message) -> Copy:
+    return Copy(message, message.data, message.visible_at)
+
+
+def _later(subscription: Subscription, copy: Copy) -> list[Copy]:
+    """A message and those of its key behind it: they come back together."""
+    return [other for other in subscription.lane(copy) if other.message.offset >= copy.message.offset]
+
+
+def _backoff(options: SubscriptionOptions, attempts: int) -> int:
+    """BR-015."""
+    if not options.retry_minimum_seconds:
+        return 0
+    seconds = min(options.retry_minimum_seconds * 2 ** (attempts - 1), options.retry_maximum_seconds)
+    return int(seconds * SECOND)

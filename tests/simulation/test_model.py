@@ -1,0 +1,356 @@
+"""The broker and a plain model of it do the same, whatever is done to them, in memory and on disk.
+
+A failing run prints the steps that lead to it, as few as possible, and a line with @reproduce_failure to repeat it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from penstock import Draft, Limits, ManualClock, MessageQueue, Once, PenstockError, SubscriptionOptions
+from penstock.broker.consuming import Delivery
+from penstock.broker.state import State
+from penstock.journal import codec
+from tests.conftest import NIGHTLY
+from tests.simulation.model import Model
+from tests.simulation.records import FILTERS, Copy, Message, RefusedError
+from tests.simulation.stores import MemoryStore, SqliteStore
+
+TOPICS = st.sampled_from(["t1", "t1", "t1", "t1", "dead", "t2"])
+SUBSCRIPTIONS = st.sampled_from(["s1", "s1", "s1", "s2", "s2", "graves", "s3"])
+SNAPSHOTS = st.sampled_from(["n1", "n2"])
+SIZES = st.sampled_from([1, 1, 2, 3, 10, 100])
+SECONDS = st.sampled_from([0.25, 0.5, 1, 1, 2, 3, 5, 10, 60])
+DRAFTS = st.builds(
+    Draft,
+    st.sampled_from([b"", b"x", b"hello", b"y" * 300]),
+    st.sampled_from([*[{}, {"a": "1"}, {"a": "2", "ü": "é"}] * 5, {"": "wrong"}]),
+    st.sampled_from(["", "", "k", "l"]),
+    st.sampled_from([0, 0, 0, 0, 1, 7]),
+    st.sampled_from([0, 0, 0, 0, 2, 15]),
+)
+OPTIONS = st.builds(
+    SubscriptionOptions,
+    lease_seconds=st.sampled_from([1, 5, 10]),
+    strict_receipts=st.booleans(),
+    exactly_once=st.sampled_from([False, False, True]),
+    ordering=st.booleans(),
+    ordering_window=st.sampled_from([1, 1, 2, 3]),
+    filter=st.sampled_from(["", "", "", *FILTERS]),
+    retry_minimum_seconds=st.sampled_from([0, 0, 2]),
+    retry_maximum_seconds=st.sampled_from([5, 60]),
+    dead_letter_topic=st.sampled_from(["", "", "dead"]),
+    max_delivery_attempts=st.sampled_from([1, 2, 3]),
+    flow_max_messages=st.sampled_from([0, 0, 0, 2]),
+    flow_max_bytes=st.sampled_from([0, 0, 0, 100]),
+)
+
+
+class Machine(RuleBasedStateMachine):
+    store_type: type[MemoryStore] | type[SqliteStore] = MemoryStore
+
+    @initialize(
+        cache_bytes=st.sampled_from([1, 1500, 10**7]),
+        cap=st.sampled_from([10_000, 10_000, 4]),
+        options=OPTIONS,
+        other=OPTIONS,
+    )
+    def start(self, cache_bytes: int, cap: int, options: SubscriptionOptions, other: SubscriptionOptions) -> None:
+        self.clock = ManualClock()
+        self.capped = cap < 10_000
+        self.store = self.store_type(clock=self.clock, cache_bytes=cache_bytes, limits=Limits(queue_max_messages=cap))
+        self.model = Model(cap)
+        self.model.now = self.clock.now()
+        self.queue = self.store.open()
+        self.steps = 0
+        self.receipts: list[str] = []
+        self.ids: dict[str, Message] = {}
+        self.create_topic("t1")
+        self.create_topic("dead")
+        self.create_subscription("s1", "t1", options)
+        self.create_subscription("s2", "t1", other)
+        self.create_subscription("graves", "dead", SubscriptionOptions())
+
+    # ------------------------------------------------------------------ how a step runs
+
+    def both(self, real: Callable[[MessageQueue], Any], model: Callable[[Model], Any]) -> tuple[Any, Any] | None:
+        """Do the same to the broker and the model; their answers, or None if both refused with the same code."""
+        code = refused = 0
+        answer = expected = None
+        self.store.questions = 0
+        self.steps += 1
+        try:
+            answer = real(self.queue)
+        except PenstockError as error:
+            code = error.code
+            self.queue._wait(self.queue._submit())  # what time did was not refused; a crash must not undo it
+        self.model.heads = {topic.name: topic.head for topic in self.queue.get_all_topics()}
+        self.model.tick()
+        try:
+            expected = model(self.model)
+        except RefusedError as error:
+            refused = error.code
+        assert code == refused, f"the broker says {code}, the model {refused}"
+        return None if code else (answer, expected)
+
+    def is_rare(self) -> bool:
+        """For what ends most of what was going on: a history needs time to become interesting."""
+        return self.steps % 8 == 7
+
+    def some(self, places: list[int]) -> list[str]:
+        return [self.receipts[-1 - place % len(self.receipts)] for place in places]
+
+    def teardown(self) -> None:
+        if hasattr(self, "queue"):
+            self.queue.close()
+            if isinstance(self.store, MemoryStore):
+                check_replay(self.store, self.queue)
+            self.store.remove()
+
+    # ------------------------------------------------------------------ names
+
+    @precondition(lambda self: self.is_rare())
+    @rule(action=st.integers(0, 5), name=SUBSCRIPTIONS, topic=TOPICS, options=OPTIONS)
+    def change_names(self, action: int, name: str, topic: str, options: SubscriptionOptions) -> None:
+        if action == 0:
+            self.create_topic(topic)
+        elif action == 1:
+            self.both(lambda queue: queue.unregister_topic(topic), lambda model: model.delete_topic(topic))
+        elif action == 2:
+            self.both(lambda queue: queue.unregister_subscription(name), lambda model: model.delete_subscription(name))
+        elif action == 3:
+            self.both(lambda queue: queue.detach_subscription(name), lambda model: model.detach(name))
+        else:
+            self.create_subscription(name, topic, options)
+
+    def create_topic(self, name: str) -> None:
+        self.both(lambda queue: queue.register_topic(name), lambda model: model.create_topic(name))
+
+    def create_subscription(self, name: str, topic: str, options: SubscriptionOptions) -> None:
+        if self.capped:  # what counts towards the cap must be certain
+            options = SubscriptionOptions(lease_seconds=options.lease_seconds, ordering=options.ordering)
+        self.both(
+            lambda queue: queue.register_subscription(name, topic, options),
+            lambda model: model.create_subscription(name, topic, options),
+        )
+
+    # ------------------------------------------------------------------ messages
+
+    @rule(name=TOPICS, drafts=st.lists(DRAFTS, max_size=6), once=st.sampled_from([None] * 6 + [("p", 1), ("p", 2)]))
+    def publish(self, name: str, drafts: list[Draft], once: tuple[str, int] | None) -> None:
+        if self.capped:
+            drafts = [draft._replace(ttl_seconds=0) for draft in drafts]
+        key = Once(once[0], 0, once[1]) if once else None
+        answers = self.both(
+            lambda queue: queue.publish(name, drafts, key),
+            lambda model: model.publish(name, [tuple(draft) for draft in drafts], once),  # type: ignore[misc]
+        )
+        if answers:
+            ids, messages = answers
+            assert len(ids) == len(messages)
+            for each, message in zip(ids, messages, strict=True):
+                self._name(each, message)
+
+    def _name(self, each: str, message: Message) -> None:
+        """An id stands for one message, for ever."""
+        assert self.ids.setdefault(each, message) is message
+        assert message.id in ("", each)
+        message.id = each
+
+    @rule(name=SUBSCRIPTIONS, limit=SIZES)
+    def pull_often(self, name: str, limit: int) -> None:
+        self.pull(name, limit, None)
+
+    @rule(name=SUBSCRIPTIONS, limit=SIZES, seconds=st.sampled_from([None, None, None, 3, float("inf")]))
+    def pull(self, name: str, limit: int, seconds: float | None) -> None:
+        answers = self.both(
+            lambda queue: queue.lease(name, limit, lease_seconds=seconds),
+            lambda model: model.pull(name, limit, seconds),
+        )
+        if answers:
+            self._compare(*answers)
+
+    def _compare(self, deliveries: list[Delivery], copies: list[Copy]) -> None:
+        assert [_shown(each) for each in deliveries] == [_expected(copy) for copy in copies]
+        for delivery, copy in zip(deliveries, copies, strict=True):
+            self._name(delivery.id, copy.message)
+            assert delivery.receipt not in self.receipts, "a receipt was given twice"
+            self.receipts.append(delivery.receipt)
+            copy.receipt = delivery.receipt
+
+    @rule(name=SUBSCRIPTIONS, limit=SIZES)
+    def peek(self, name: str, limit: int) -> None:
+        answers = self.both(lambda queue: queue.peek(name, limit), lambda model: model.peek(name, limit))
+        if answers:
+            messages, copies = answers
+            assert [(each.offset, each.data) for each in messages] == [(c.message.offset, c.data) for c in copies]
+
+    @precondition(lambda self: self.receipts)
+    @rule(places=st.lists(st.integers(0, 30), min_size=1, max_size=5))
+    def ack(self, places: list[int]) -> None:
+        chosen = self.some(places)
+        settled, bad = self.both(lambda queue: queue.ack_many(chosen), lambda model: model.ack(chosen))  # type: ignore[misc]
+        assert sorted(settled.stale) == sorted(bad)
+
+    @precondition(lambda self: self.receipts)
+    @rule(places=st.lists(st.integers(0, 30), min_size=1, max_size=5), delay=st.sampled_from([None, None, None, 0, 4]))
+    def nack(self, places: list[int], delay: float | None) -> None:
+        chosen = self.some(places)
+        settled, bad = self.both(  # type: ignore[misc]
+            lambda queue: queue.nack_many(chosen, delay), lambda model: model.nack(chosen, delay)
+        )
+        assert sorted(settled.stale) == sorted(bad)
+
+    @precondition(lambda self: self.receipts)
+    @rule(place=st.integers(0, 30), seconds=st.sampled_from([0, 1, 5, 30]))
+    def extend(self, place: int, seconds: float) -> None:
+        (chosen,) = self.some([place])
+
+        def expected(model: Model) -> None:
+            if model.extend([chosen], seconds):
+                raise RefusedError(3)
+
+        self.both(lambda queue: queue.modify_ack_deadline(chosen, seconds), expected)
+
+    @precondition(lambda self: self.receipts)
+    @rule(place=st.integers(0, 30), data=st.sampled_from([b"", b"new", b"z" * 50]))
+    def replace(self, place: int, data: bytes) -> None:
+        (chosen,) = self.some([place])
+        answers = self.both(
+            lambda queue: queue.replace_body(chosen, data, 5), lambda model: model.replace(chosen, data, 5)
+        )
+        if answers:
+            receipt, copy = answers
+            assert receipt not in self.receipts
+            self.receipts.append(receipt)
+            copy.receipt = receipt
+
+    # ------------------------------------------------------------------ places
+
+    @precondition(lambda self: self.steps % 3 == 2)
+    @rule(action=st.integers(0, 5), name=SUBSCRIPTIONS, snapshot=SNAPSHOTS, number=st.integers(0, 20))
+    def change_place(self, action: int, name: str, snapshot: str, number: int) -> None:
+        at = self.clock.now() - number * 10**9
+        actions: list[tuple[Callable[[MessageQueue], Any], Callable[[Model], Any]]] = [
+            (lambda queue: queue.seek_to_offset(name, number), lambda model: model.seek(name, number)),
+            (lambda queue: queue.seek_to_time(name, at), lambda model: model.seek_to_time(name, at)),
+            (lambda queue: queue.create_snapshot(snapshot, name), lambda model: model.create_snapshot(snapshot, name)),
+            (
+                lambda queue: queue.seek_to_snapshot(name, snapshot),
+                lambda model: model.seek_to_snapshot(name, snapshot),
+            ),
+            (lambda queue: queue.delete_snapshot(snapshot), lambda model: model.delete_snapshot(snapshot)),
+            (lambda queue: queue.purge(name), lambda model: model.purge(name)),
+        ]
+        self.both(*actions[action])
+
+    # ------------------------------------------------------------------ time and restarts
+
+    @rule(seconds=SECONDS)
+    def advance(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.model.now = self.clock.now()
+
+    @rule(crash=st.booleans())
+    def restart(self, crash: bool) -> None:
+        if crash:
+            self.queue = self.store.crash(self.queue)
+        else:
+            self.queue.close()
+            self.queue = self.store.open()
+        self.model.restart()
+
+    # ------------------------------------------------------------------ what always holds
+
+    @invariant()
+    def topics_agree(self) -> None:
+        topics = {topic.name: topic for topic in self.queue.get_all_topics()}
+        assert topics.keys() == self.model.topics.keys()
+        for name, topic in topics.items():
+            assert topic.tail == len(self.model.topics[name].log)
+            assert topic.head <= self.model.needed(name), f"{name} forgot a message that is still needed"
+
+    @invariant()
+    def subscriptions_agree(self) -> None:
+        found = {each.name: each for each in self.queue.get_all_subscriptions()}
+        assert found.keys() == self.model.subscriptions.keys()
+        for name, subscription in self.model.subscriptions.items():
+            assert found[name].detached == (subscription.topic is None)
+            backlog, leased = self.queue.backlog(name), subscription.leased()
+            alive, counted = subscription.alive(self.model.now), subscription.queue.values()
+            assert len(alive) <= backlog.messages <= len(counted), name
+            assert _bytes(alive) <= backlog.bytes <= _bytes(list(counted)), name
+            assert (backlog.in_flight_messages, backlog.in_flight_bytes) == (len(leased), _bytes(leased)), name
+
+
+def _shown(delivery: Delivery) -> tuple[Any, ...]:
+    message = delivery.message
+    return (
+        message.offset,
+        message.data,
+        message.attributes,
+        message.ordering_key,
+        message.publish_time,
+        delivery.attempt,
+    )
+
+
+def _expected(copy: Copy) -> tuple[Any, ...]:
+    message = copy.message
+    return message.offset, copy.data, message.attributes, message.key, message.at, copy.attempts
+
+
+def _bytes(copies: list[Copy]) -> int:
+    return sum(copy.message.size for copy in copies)
+
+
+def check_replay(store: MemoryStore, queue: MessageQueue) -> None:
+    """Law 3: the facts, from the beginning or from any snapshot on, lead to the same state, byte for byte."""
+    # Once through the codec, because an option given as 5 is written as 5 and read as 5.0.
+    live = codec.encode_dump(codec.decode_dump(codec.encode_dump(queue._broker.state.dump())))
+    for place in (0, *store.journal.dumps):
+        dump, facts = store.journal.recover_from(place)
+        state = State.load(dump) if dump is not None else State()
+        for fact in facts:
+            state.apply(fact)
+        assert codec.encode_dump(state.dump()) == live, f"replayed from commit {place}"
+
+
+class SqliteMachine(Machine):
+    store_type = SqliteStore
+
+
+EXAMPLES = {Machine: (600, 100_000), SqliteMachine: (150, 20_000)}
+
+
+@pytest.mark.parametrize("machine", list(EXAMPLES))
+def test_the_broker_does_what_the_model_says(machine: type[Machine], rounds: Callable[[int, int], int]) -> None:
+    """004 BR-003 to BR-016, BR-018 to BR-022: the same answers, errors, deliveries, attempts and backlogs; law 3."""
+    number = int(os.environ.get("PENSTOCK_EXAMPLES", 0)) or rounds(*EXAMPLES[machine])
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=number,
+            stateful_step_count=50,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            derandomize=not NIGHTLY,
+            print_blob=True,
+            report_multiple_bugs=False,
+            phases=[phase for phase in Phase if phase is not Phase.explain],
+        ),
+    )

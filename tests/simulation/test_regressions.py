@@ -1,0 +1,80 @@
+"""What the simulations found, each as the shortest history that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import Draft, InvalidArgumentError, ManualClock, MessageQueue, SubscriptionOptions
+from tests.simulation.stores import MemoryStore
+
+TINY = 1  # bytes: the cache keeps what was read or published last, and nothing else
+
+
+def _queue(options: SubscriptionOptions, cache_bytes: int = 10**7) -> tuple[MessageQueue, ManualClock, MemoryStore]:
+    clock = ManualClock()
+    store = MemoryStore(clock=clock, cache_bytes=cache_bytes)
+    queue = store.open()
+    queue.register_topic("t")
+    queue.register_topic("dead")
+    queue.register_subscription("s", "t", options)
+    queue.register_subscription("graves", "dead")
+    return queue, clock, store
+
+
+def test_a_snapshot_of_a_subscription_without_a_backlog() -> None:
+    """`create_snapshot` failed with a ValueError when nothing was outstanding."""
+    queue, _, _ = _queue(SubscriptionOptions())
+    queue.create_snapshot("n", "s")
+    queue.seek_to_snapshot("s", "n")
+    assert queue.pull("s", 1) == []
+
+
+def test_a_peek_at_more_than_the_cache_holds_ends() -> None:
+    """It asked for one part, then for the other, for ever."""
+    queue, _, store = _queue(SubscriptionOptions(), TINY)
+    for number in range(3):
+        queue.publish("t", [b"%d" % number])
+    queue = store.crash(queue)
+    store.questions = 0
+    assert [message.data for message in queue.peek("s", 10)] == [b"0", b"1", b"2"]
+
+
+def test_an_extended_lease_ends_with_the_life_of_its_message() -> None:
+    """It held its place in flow control until the deadline it was extended to."""
+    queue, clock, _ = _queue(SubscriptionOptions(flow_max_messages=1))
+    queue.publish("t", [Draft(b"short", ttl_seconds=2), Draft(b"long")])
+    (message,) = queue.pull("s", 1)
+    queue.modify_ack_deadline(message.ack_id, 600)
+    clock.advance(2)
+    with pytest.raises(InvalidArgumentError):
+        queue.ack(message.ack_id)
+    assert [each.data for each in queue.pull("s", 10)] == [b"long"]
+
+
+def test_dead_letters_keep_their_order_whatever_is_in_memory() -> None:
+    """004 BR-016, BR-019: those in the cache went first."""
+    options = SubscriptionOptions(dead_letter_topic="dead", max_delivery_attempts=1)
+    queue, clock, _ = _queue(options, TINY)
+    for number in range(4):
+        queue.publish("t", [b"%d" % number])
+    assert len(queue.pull("s", 10)) == 4
+    clock.advance(60)
+    assert [message.data for message in queue.pull("graves", 10)] == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_dead_letters_of_one_instant_have_one_order(crash: bool) -> None:
+    """Law 3: they went in the order of their leases, which a snapshot does not know."""
+    options = SubscriptionOptions(dead_letter_topic="dead", max_delivery_attempts=2)
+    queue, clock, store = _queue(options)
+    queue.publish("t", [b"0", b"1"])
+    first, second = queue.pull("s", 2)
+    queue.nack(second.ack_id)
+    queue.pull("s", 1)
+    queue.nack(first.ack_id)
+    queue.pull("s", 1)
+    if crash:
+        queue.close()
+        queue = store.open()
+    clock.advance(60)
+    assert [message.data for message in queue.pull("graves", 10)] == [b"0", b"1"]
