@@ -12,12 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.text_commands import app as text_app
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Penstock, a durable message broker.",
 )
+
+app.add_typer(text_app, name="text")
 
 PORT = "PORT|off"
 

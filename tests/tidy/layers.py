@@ -31,11 +31,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "doors": BELOW_DOORS,
     "spark": BELOW_DOORS,
     "pubsub": BELOW_DOORS,
+    "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
+    "text_commands": {"errors", "text"},
     "assembly": BELOW_ASSEMBLY,
     "server": BELOW_ASSEMBLY | {"assembly"},
     PUBLIC: BELOW_CLI,
     "testing": BELOW_CLI | {PUBLIC},
-    "cli": BELOW_CLI | {PUBLIC},
+    "cli": BELOW_CLI | {PUBLIC, "text_commands"},
     "__main__": {"cli"},
 }
 

@@ -1,0 +1,18 @@
+"""Clients of the text protocol (docs/text-protocol.md): `Client` blocks, `AsyncClient` awaits.
+
+    from penstock.text import Client
+
+    with Client("127.0.0.1:9123") as client:
+        client.send("orders", b"one")
+        for message in client.consume("orders", wait_seconds=1):
+            print(message.content)
+            message.ack()
+
+Both speak version 02 and are one small session with a socket around it; only public names live here.
+"""
+
+from penstock.text.awaitable import AsyncClient
+from penstock.text.blocking import Client
+from penstock.text.session import Message
+
+__all__ = ["AsyncClient", "Client", "Message"]

@@ -1,0 +1,248 @@
+"""What a client of the text protocol knows: what it asked for, what it was given, what it still waits for.
+
+The rule kept here: no I/O. Bytes that arrived go in, bytes to send come out of `outgoing`. A session outlives its
+connections: what a lost one left unanswered is asked again on the next, and what it held is no longer ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from penstock.errors import PenstockError, UnavailableError
+from penstock.text.errors import error_of
+from penstock.wire.textframes import (
+    ACKNOWLEDGE,
+    CODE,
+    CONFIRM,
+    CONSUME,
+    CONTENT,
+    COUNT,
+    DELAY,
+    DISPATCH,
+    ERROR,
+    ID,
+    ID_BYTES,
+    NAME_BYTES_MAX,
+    QUEUE,
+    REFUSED,
+    RETURN,
+    SEND,
+    SENTENCE,
+    Frame,
+    FrameError,
+    FrameReader,
+    encode,
+)
+
+VERSION = 2
+CONTENT_BYTES_MAX = 1 << 30  # what the endpoint allows is its business; this only bounds a broken one
+
+_MAXIMA = {
+    DISPATCH: {QUEUE: NAME_BYTES_MAX, CONTENT: CONTENT_BYTES_MAX, ID: ID_BYTES},
+    CONFIRM: {QUEUE: NAME_BYTES_MAX, ID: ID_BYTES},
+    ERROR: {CODE: 64, SENTENCE: 4096, REFUSED: 3, QUEUE: NAME_BYTES_MAX, ID: ID_BYTES},
+}
+
+
+class Pending:
+    """A send that has no answer yet."""
+
+    __slots__ = ("error", "frame", "id", "on_done")
+
+    def __init__(self, frame: bytes, on_done: Callable[[Pending], None] | None) -> None:
+        self.frame = frame
+        self.id = ""
+        self.error: PenstockError | None = None
+        self.on_done = on_done
+
+    @property
+    def done(self) -> bool:
+        return bool(self.id) or self.error is not None
+
+    def settle(self, *, message_id: str = "", error: PenstockError | None = None) -> None:
+        self.id, self.error = message_id, error
+        if self.on_done is not None:
+            self.on_done(self)
+
+
+class Message:
+    """A message of a queue, ours until we acknowledge it, return it, or lose the connection it came by."""
+
+    __slots__ = ("_settle", "content", "id", "queue")
+
+    def __init__(self, queue: str, content: bytes, message_id: str, settle: Callable[[Message, float | None], bool]):
+        self.queue = queue
+        self.content = content
+        self.id = message_id
+        self._settle: Callable[[Message, float | None], bool] | None = settle
+
+    def ack(self) -> bool:
+        """It is done with. False if it was no longer ours: then somebody gets it again."""
+        return self._once(None)
+
+    def give_back(self, delay_seconds: float = 0) -> bool:
+        """Somebody shall get it again, now or later."""
+        return self._once(max(0.0, delay_seconds))
+
+    def _once(self, delay_seconds: float | None) -> bool:
+        settle, self._settle = self._settle, None
+        return settle(self, delay_seconds) if settle is not None else False
+
+    def __repr__(self) -> str:
+        return f"Message({self.queue!r}, {self.id}, {len(self.content)} bytes)"
+
+
+class Stream:
+    """What is consumed from one queue."""
+
+    __slots__ = ("arrived", "error", "on_change", "window")
+
+    def __init__(self, window: int, on_change: Callable[[], None] | None) -> None:
+        self.window = window
+        self.arrived: deque[Message] = deque()
+        self.error: PenstockError | None = None
+        self.on_change = on_change
+
+    def changed(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
+
+
+class Session:
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self.outgoing = bytearray()
+        self.streams: dict[str, Stream] = {}
+        self._flush = flush  # called when there is something to send that need not wait for more
+        self._pending: deque[Pending] = deque()
+        self._connection = 0  # counts them: a message belongs to the one it came by
+        self._connected = False
+        self._reader = FrameReader(_MAXIMA, line=False)
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._pending)
+
+    # ------------------------------------------------------------------ the connection
+
+    def connected(self) -> None:
+        """A new connection: ask again for what the last one left open."""
+        self._connected = True
+        self._reader = FrameReader(_MAXIMA, line=False)
+        self.outgoing = bytearray(b"".join(pending.frame for pending in self._pending))
+        for queue, stream in self.streams.items():
+            self._ask(queue, stream.window)
+        self._flush()
+
+    def lost(self) -> None:
+        """The connection is gone, and with it all that was outstanding: the queues have it again."""
+        self._connected = False
+        self._connection += 1
+        self.outgoing = bytearray()
+        for stream in self.streams.values():
+            stream.arrived.clear()
+
+    def give_up(self, error: PenstockError) -> None:
+        """There will be no other connection."""
+        while self._pending:
+            self._pending.popleft().settle(error=error)
+        for stream in self.streams.values():
+            stream.error = error
+            stream.changed()
+
+    # ------------------------------------------------------------------ what a program asks for
+
+    def send(
+        self, queue: str, contents: Iterable[bytes], on_done: Callable[[Pending], None] | None = None
+    ) -> list[Pending]:
+        name = queue.encode()
+        sends = []
+        for content in contents:
+            frame = encode(VERSION, SEND, ((QUEUE, name), (CONTENT, content)), line=False)
+            sends.append(Pending(frame, on_done))
+            self._write(frame)
+        self._pending += sends
+        self._flush()
+        return sends
+
+    def consume(self, queue: str, window: int, on_change: Callable[[], None] | None = None) -> Stream:
+        stream = self.streams[queue] = Stream(window, on_change)
+        self._ask(queue, window)
+        self._flush()
+        return stream
+
+    def cancel(self, queue: str) -> None:
+        """Consume no more. What arrived and was not looked at goes back."""
+        stream = self.streams.pop(queue, None)
+        if stream is not None:
+            self._ask(queue, 0)
+            for message in stream.arrived:
+                message.give_back()
+            self._flush()
+
+    def _ask(self, queue: str, window: int) -> None:
+        self._say(CONSUME, (QUEUE, queue.encode()), (COUNT, b"%d" % window))
+
+    def _settle(self, connection: int, message: Message, delay_seconds: float | None) -> bool:
+        if connection != self._connection or not self._connected:
+            return False
+        packages = [(QUEUE, message.queue.encode()), (ID, message.id.encode())]
+        if delay_seconds:
+            packages.append((DELAY, b"%d" % round(delay_seconds * 1000)))
+        self._say(ACKNOWLEDGE if delay_seconds is None else RETURN, *packages)
+        self._flush()
+        return True
+
+    def _say(self, kind: int, *packages: tuple[int, bytes]) -> None:
+        self._write(encode(VERSION, kind, packages, line=False))
+
+    def _write(self, frame: bytes) -> None:
+        if self._connected:
+            self.outgoing += frame
+
+    # ------------------------------------------------------------------ what the endpoint says
+
+    def receive(self, data: bytes) -> None:
+        """Bytes arrived. UnavailableError if they make no sense: then the connection is of no more use."""
+        at = 0
+        try:
+            while at < len(data):
+                frame, at = self._reader.read(data, at)
+                if frame is not None:
+                    self._hear(frame)
+        except (FrameError, KeyError, ValueError) as error:
+            raise UnavailableError(f"The endpoint does not speak the text protocol: {error}") from error
+
+    def _hear(self, frame: Frame) -> None:
+        packages = dict(frame.packages)
+        if frame.type == DISPATCH:
+            self._arrive(packages[QUEUE].decode(), packages[CONTENT], packages[ID].decode())
+        elif frame.type == CONFIRM:
+            self._answer(message_id=packages[ID].decode())
+        elif frame.type == ERROR:
+            error = error_of(packages[CODE].decode(), packages[SENTENCE].decode())
+            self._fail(int(packages.get(REFUSED, b"0")), packages.get(QUEUE, b"").decode(), error)
+
+    def _arrive(self, queue: str, content: bytes, message_id: str) -> None:
+        message = Message(queue, content, message_id, partial(self._settle, self._connection))
+        stream = self.streams.get(queue)
+        if stream is None:  # it crossed our cancellation
+            message.give_back()
+        else:
+            stream.arrived.append(message)
+            stream.changed()
+
+    def _answer(self, *, message_id: str = "", error: PenstockError | None = None) -> None:
+        """T-023: answers come in the order of the sends."""
+        if self._pending:
+            self._pending.popleft().settle(message_id=message_id, error=error)
+
+    def _fail(self, refused: int, queue: str, error: PenstockError) -> None:
+        stream = self.streams.get(queue)
+        if refused == SEND:
+            self._answer(error=error)
+        elif refused == CONSUME and stream is not None:
+            stream.error = error
+            stream.changed()
+        # Anything else is an ack or a return of what is no longer ours, and changes nothing.
