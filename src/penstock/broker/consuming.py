@@ -166,6 +166,16 @@ class Consuming(Returning):
         entries = subscription.outstanding
         return Peeked([(m, entries[m.offset].attempts if m.offset in entries else 0) for m in plan.messages])
 
+    def is_unacked(self, now: int, name: str, offset: int) -> bool:
+        """Whether a message is still to be settled. What was never looked at counts, even if its time may be over."""
+        subscription = self.state.subscription(name)
+        topic = self.state.read_topic(subscription)
+        entry = subscription.outstanding.get(offset)
+        if topic is None or entry is not None:
+            return entry is not None and not 0 < entry.expires_at <= now
+        skipped = any(first <= offset < until for first, until in subscription.skips)
+        return max(subscription.cursor, topic.head) <= offset < topic.tail and not skipped
+
     # ------------------------------------------------------------------ receipts
 
     def ack(self, now: int, receipts: Iterable[str]) -> Settled:

@@ -36,6 +36,7 @@ class Appended(NamedTuple):
     topic: int
     first: int
     total: int
+    at: int = 0  # the publish time of its messages; 0 in the answer to a publish that was taken before
 
     def message_ids(self) -> list[str]:
         return [message_id(self.topic, offset) for offset in range(self.first, self.first + self.total)]
@@ -81,7 +82,7 @@ class Publishing(Ledger):
         topic.counts.published += len(drafts)
         topic.counts.bytes += size
         topic.counts.unread += 0 if stored else len(drafts)
-        return Appended(topic.number, first, len(drafts))
+        return Appended(topic.number, first, len(drafts), at)
 
     def _keep(self, topic: Topic, messages: list[Message]) -> None:
         if messages:

@@ -23,7 +23,7 @@ from penstock.faces import steps
 from penstock.faces.clock import sleep_until
 from penstock.faces.face import log
 from penstock.faces.lookups import Lookups
-from penstock.faces.queues import provide_queue
+from penstock.faces.queues import provide_queue, remove_queue
 from penstock.faces.standing import Standing, standing
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
@@ -223,11 +223,20 @@ class AsyncMessageQueue(Lookups):
     async def touch_subscription(self, name: str) -> None:
         await self._run(lambda: self._broker.touch_subscription(self._now(), name))
 
-    def provide_queue(self, topic_name: str, name: str, options: SubscriptionOptions | None = None) -> None:
+    def provide_queue(
+        self,
+        topic_name: str,
+        name: str,
+        options: SubscriptionOptions | None = None,
+        topic_options: TopicOptions | None = None,
+    ) -> None:
         """A topic and a subscription that reads it, made together where missing; durable before what comes next."""
         self._check()
-        provide_queue(self._broker, self._now(), topic_name, name, options)
+        provide_queue(self._broker, self._now(), topic_name, name, options, topic_options)
         self._submit()
+
+    async def remove_queue(self, topic_name: str, name: str) -> None:
+        await self._run(lambda: remove_queue(self._broker, topic_name, name))
 
     async def commit(self) -> None:
         """Until all that was decided so far is durable."""

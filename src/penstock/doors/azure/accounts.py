@@ -1,0 +1,105 @@
+"""Accounts and their keys.
+
+The rule kept here: a key never leaves this module as text. Without configured accounts there is one, the well-known
+development account, and it is only for callers on this machine: everybody in the world has its key.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from penstock.errors import InvalidArgumentError
+
+DEVELOPMENT_ACCOUNT = "devstoreaccount1"
+DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+RESERVED = "queue"  # the first part of the dialect's paths
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,62}", re.ASCII)
+_BLOCK = 64  # bytes of a SHA-256 block
+
+
+class Key:
+    """HMAC-SHA256 with one key; the part that depends on the key alone is computed once."""
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, secret: bytes) -> None:
+        block = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK else secret).ljust(_BLOCK, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def sign(self, text: str) -> bytes:
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(text.encode("utf-8", "surrogateescape"))
+        outer.update(inner.digest())
+        return outer.digest()
+
+
+class Account:
+    __slots__ = ("development", "keys", "name")
+
+    def __init__(self, name: str, keys: Iterable[Key], *, development: bool = False) -> None:
+        self.name = name
+        self.keys = tuple(keys)
+        self.development = development  # nobody configured it: for this machine only
+
+    def signed(self, text: str, signature: bytes) -> bool:
+        """Whether one of the keys made this signature."""
+        return any(hmac.compare_digest(key.sign(text), signature) for key in self.keys)
+
+
+class Accounts:
+    def __init__(self, accounts: Iterable[Account], *, configured: bool) -> None:
+        self._accounts = {account.name: account for account in accounts}
+        self.configured = configured
+
+    def get(self, name: str) -> Account | None:
+        return self._accounts.get(name)
+
+    @property
+    def first(self) -> str:
+        return next(iter(self._accounts))
+
+
+def read_accounts(text: str | None) -> Accounts:
+    """The accounts of `name:key1[:key2];other:key`, or the development account if there is no text."""
+    if not text:
+        key = Key(binascii.a2b_base64(DEVELOPMENT_KEY))
+        return Accounts([Account(DEVELOPMENT_ACCOUNT, [key], development=True)], configured=False)
+    accounts = [_account(part.strip()) for part in text.split(";") if part.strip()]
+    if not accounts or len({account.name for account in accounts}) != len(accounts):
+        raise InvalidArgumentError("azure_accounts: expected name:key1[:key2];..., with every name once")
+    return Accounts(accounts, configured=True)
+
+
+def is_loopback(address: str) -> bool:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address.lower() == "localhost"
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return (mapped or parsed).is_loopback
+
+
+def _account(text: str) -> Account:
+    name, *keys = text.split(":")
+    if not _NAME.fullmatch(name) or name == RESERVED or name.endswith("-secondary"):
+        raise InvalidArgumentError(f"azure_accounts: {name[:63]!r} cannot be the name of an account")
+    if not 1 <= len(keys) <= 2:
+        raise InvalidArgumentError(f"azure_accounts: account {name} needs one or two keys")
+    return Account(name, [Key(_secret(name, key)) for key in keys])
+
+
+def _secret(name: str, key: str) -> bytes:
+    try:
+        secret = binascii.a2b_base64(key, strict_mode=True)
+    except (binascii.Error, ValueError):
+        secret = b""
+    if not secret:
+        raise InvalidArgumentError(f"azure_accounts: a key of account {name} is not Base64")
+    return secret

@@ -1,0 +1,87 @@
+"""Who asks, and may they? One question with one answer, before anything else is looked at.
+
+The rule kept here: exactly one kind of credentials counts, every comparison takes the same time whatever the input,
+and a refusal says what was wrong with the form but never what would have been right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.doors.azure.accounts import Account, Accounts, is_loopback
+from penstock.doors.azure.bearer import check_token, refused
+from penstock.doors.azure.call import Call
+from penstock.doors.azure.errors import AzureError, not_authentic
+from penstock.doors.azure.operations import Operation
+from penstock.doors.azure.policies import Policy
+from penstock.doors.azure.sas import check_sas
+from penstock.doors.azure.shared_key import check_shared_key
+
+_CLAIMS: Mapping[str, Any] = {}
+_KEY_ONLY = frozenset({Operation.GET_ACL, Operation.SET_ACL, Operation.REDRIVE})
+
+
+class Gatekeeper:
+    def __init__(
+        self,
+        accounts: Accounts,
+        *,
+        secure: bool,
+        bearer: bool,
+        policies: Callable[[Call], Mapping[str, Policy]],
+    ) -> None:
+        self.accounts = accounts
+        self.secure = secure  # the door speaks TLS
+        self._bearer = bearer and secure
+        self._policies = policies
+
+    def account_of(self, call: Call) -> Account:
+        account = self.accounts.get(call.account)
+        if account is None:
+            raise AzureError("ResourceNotFound")
+        if account.development and not is_loopback(call.request.peer):
+            raise not_authentic("The development account is for this machine only; configure azure_accounts.")
+        return account
+
+    def admit(self, call: Call, operation: Operation, now: int) -> Mapping[str, Any]:
+        """The claims of a bearer token, or none; AzureError if the call may not pass."""
+        account = self.account_of(call)
+        authorization = call.request.header("authorization")
+        signed = "sig" in call.parameters
+        if signed and not authorization:
+            self._check_sas(call, account, operation, now)
+            if "sduoid" in call.parameters:
+                raise not_authentic("This signature needs the token of its user beside it.")
+            return _CLAIMS
+        scheme, _, credentials = authorization.partition(" ")
+        if scheme == "Bearer":
+            return self._admit_bearer(call, account, operation, now, credentials.strip(), signed)
+        if signed or scheme not in ("SharedKey", "SharedKeyLite"):
+            raise self._anonymous(call, authorization)
+        check_shared_key(call, account, credentials.strip(), lite=scheme == "SharedKeyLite", now=now)
+        if operation is Operation.GET_USER_DELEGATION_KEY:
+            raise not_authentic("Only a signed-in user can ask for a user delegation key.")
+        return _CLAIMS
+
+    def _check_sas(self, call: Call, account: Account, operation: Operation, now: int) -> None:
+        check_sas(call, account, operation, now=now, secure=self.secure, policies=lambda: self._policies(call))
+
+    def _admit_bearer(
+        self, call: Call, account: Account, operation: Operation, now: int, token: str, signed: bool
+    ) -> Mapping[str, Any]:
+        if not self._bearer:
+            raise not_authentic("Bearer tokens are not accepted here: they need TLS and the setting azure_oauth.")
+        claims = check_token(token, account.name, now)
+        if signed:
+            self._check_sas(call, account, operation, now)
+            if not claims.get("oid") or claims["oid"] != call.parameters.get("sduoid"):
+                raise not_authentic("The signature belongs to another user than the token.")
+        if operation in _KEY_ONLY:
+            raise AzureError("AuthorizationFailure")
+        return claims
+
+    def _anonymous(self, call: Call, authorization: str) -> AzureError:
+        if self._bearer and not authorization and call.version >= "2019-12-12":
+            return refused("No credentials were given.")
+        return not_authentic("Credentials are missing, of an unknown kind, or of more than one kind.")

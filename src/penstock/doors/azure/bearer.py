@@ -1,0 +1,69 @@
+"""Bearer tokens, checked as Azurite's basic mode checks them: what the token says of itself, not who signed it.
+
+The rule kept here: off unless configured, and only over TLS. A token that is not good is answered with the challenge
+that lets an SDK ask its identity provider for a better one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.broker.model import SECOND
+from penstock.doors.azure.errors import AzureError
+
+ISSUERS = (
+    "https://sts.windows.net/",
+    "https://sts.microsoftonline.de/",
+    "https://sts.chinacloudapi.cn/",
+    "https://sts.windows-ppe.net",
+)
+RESOURCE = "https://storage.azure.com"
+_APPLICATION = "e406a681-f3d4-42a8-90b6-c2b029497af1"
+_ZERO = "00000000-0000-0000-0000-000000000000"
+
+
+def check_token(token: str, account: str, now: int) -> Mapping[str, Any]:
+    """The claims of a token that is in its time and meant for this account; AzureError with a challenge if not."""
+    claims = _claims(token)
+    times = [_time(claims, name) for name in ("nbf", "iat", "exp")]
+    if claims is None or None in times:
+        raise refused("The token is not a JWT with nbf, iat and exp.")
+    not_before, issued, expires = (int(each or 0) * SECOND for each in times)
+    if now < not_before or now < issued or now >= expires:
+        raise refused("The token is not in its time.")
+    if not str(claims.get("iss", "")).startswith(ISSUERS):
+        raise refused("The issuer of the token is not known.")
+    if str(claims.get("aud", "")).rstrip("/") not in _audiences(account):
+        raise refused("The token is for another audience.")
+    return claims
+
+
+def refused(detail: str) -> AzureError:
+    challenge = f"Bearer authorization_uri=https://login.microsoftonline.com/{_ZERO}/oauth2/authorize"
+    headers = (("WWW-Authenticate", f"{challenge} resource_id={RESOURCE}"),)
+    return AzureError("InvalidAuthenticationInfo", ("AuthenticationErrorDetail", detail), headers=headers)
+
+
+def _audiences(account: str) -> set[str]:
+    return {RESOURCE, _APPLICATION, f"https://{account}.queue.core.windows.net"}
+
+
+def _claims(token: str) -> dict[str, Any] | None:
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        text = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        return None
+
+
+def _time(claims: dict[str, Any] | None, name: str) -> int | None:
+    value = claims.get(name) if claims is not None else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else None

@@ -1,0 +1,110 @@
+"""One request as this door sees it: whose account, which queue, which message, with which parameters.
+
+The rule kept here: an address is taken apart once, as sent, and no part of it is looked up anywhere; a name with a
+dot or a slash, encoded or not, is only ever a name that is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from penstock.doors.azure.accounts import Accounts
+from penstock.doors.azure.errors import AzureError, invalid_value
+from penstock.wire.message import Request
+
+if TYPE_CHECKING:
+    from penstock.doors.azure.dialect import Dialect
+
+SECONDARY = "-secondary"
+
+
+class Call:
+    __slots__ = (
+        "account",
+        "dialect",
+        "message_id",
+        "messages",
+        "parameters",
+        "queue",
+        "repeated",
+        "request",
+        "request_id",
+        "secondary",
+        "version",
+    )
+
+    dialect: Dialect
+
+    def __init__(self, request: Request, request_id: str) -> None:
+        self.request = request
+        self.request_id = request_id
+        self.account = ""
+        self.secondary = False
+        self.queue = ""  # "": the service itself
+        self.messages = False  # the messages of the queue
+        self.message_id = ""  # one of them
+        self.version = ""
+        self.parameters: dict[str, str] = {}
+        self.repeated: list[str] = []  # names of parameters given more than once
+
+    def integer(self, name: str, default: int) -> int:
+        """A parameter that is a whole number."""
+        text = self.parameters.get(name)
+        if text is None:
+            return default
+        digits = text[1:] if text[:1] == "-" else text
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+            raise invalid_value(name, text, "Not an integer")
+        return int(text)
+
+
+def read_parameters(call: Call) -> None:
+    """The query, decoded. A bare plus stays a plus: that is how signatures arrive, and no parameter has spaces."""
+    parameters = call.parameters
+    for part in call.request.query.split("&"):
+        name, _, value = part.partition("=")
+        if not name:
+            continue
+        if "%" in part:
+            name, value = unquote(name), unquote(value, errors="surrogateescape")
+        name = name.lower()
+        if name in parameters:
+            call.repeated.append(name)
+        parameters[name] = value
+
+
+def read_address(call: Call, accounts: Accounts) -> None:
+    """Path style (/account/queue/...) unless the first label of the host is an account we know."""
+    path = call.request.path
+    parts = (unquote(path) if "%" in path else path).split("/")[1:]
+    host = call.request.header("host")
+    label = host[: host.find(".")].lower() if "." in host else ""
+    if label and accounts.get(label.removesuffix(SECONDARY)) is not None:
+        parts.insert(0, label)
+    _name_account(call, parts[0])
+    _name_rest(call, parts[1:])
+
+
+def read_dialect_address(call: Call) -> None:
+    """/queue/{account}/... of the dialect; any account will do."""
+    parts = unquote(call.request.path).split("/")[2:]
+    _name_account(call, parts[0] if parts else "")
+    _name_rest(call, parts[1:])
+
+
+def _name_account(call: Call, name: str) -> None:
+    call.secondary = name.endswith(SECONDARY)
+    call.account = name.removesuffix(SECONDARY)
+
+
+def _name_rest(call: Call, parts: list[str]) -> None:
+    if parts and not parts[-1]:
+        parts.pop()  # a trailing slash
+    depth = len(parts)
+    if depth > 3 or (depth > 1 and parts[1] != "messages") or (depth and not all(parts)):
+        raise AzureError("InvalidUri")
+    if depth:
+        call.queue = parts[0]
+        call.messages = depth > 1
+        call.message_id = parts[2] if depth > 2 else ""

@@ -1,0 +1,133 @@
+"""Messages as XML, both ways, without I/O.
+
+The rule kept here: the usual document is read by one pattern and written by one template; anything unusual goes
+through the strict reader, with the same result. What another door published and XML cannot hold is shown in Base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+
+from penstock.broker.consuming import Delivery
+from penstock.broker.model import SECOND, Message
+from penstock.doors.azure.dates import expiry, rfc1123
+from penstock.doors.azure.errors import invalid_xml
+from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, escape, read
+from penstock.doors.azure.names import message_uuid, pop_receipt
+
+# No reference, no CDATA, no control character but tab and line ends: the text is what stands there.
+_USUAL = re.compile(
+    rb"(?:<\?xml version=['\"]1\.0['\"] encoding=['\"]utf-8['\"]\?>)?\s*"
+    rb"<QueueMessage>\s*<MessageText>([\t\n\r\x20-%'-;=?-\x7e]*)</MessageText>\s*</QueueMessage>\s*",
+    re.IGNORECASE,
+)
+_EMPTY_LIST = f"{DECLARATION}<QueueMessagesList />".encode()
+
+
+def read_message_text(body: bytes) -> str:
+    """The text of <QueueMessage><MessageText>. AzureError if the body is anything else."""
+    usual = _USUAL.fullmatch(body)
+    if usual is not None:
+        return usual[1].decode("ascii")
+    try:
+        text = read(body, "QueueMessage").text_of("MessageText")
+    except MarkupError as error:
+        raise invalid_xml(str(error)) from None
+    if text is None:
+        raise invalid_xml("MessageText is missing")
+    return text
+
+
+def text_of(data: bytes) -> str:
+    """The text of a message, ready to stand in a document."""
+    try:
+        return escape(decode(data))
+    except MarkupError:
+        return base64.b64encode(data).decode()
+
+
+def put_answer(topic: int, offset: int, receipt: str, *, at: int, visible_at: int, expires_at: int) -> bytes:
+    return (
+        f"{DECLARATION}<QueueMessagesList><QueueMessage><MessageId>{message_uuid(topic, offset)}</MessageId>"
+        f"<InsertionTime>{rfc1123(at)}</InsertionTime><ExpirationTime>{expiry(expires_at)}</ExpirationTime>"
+        f"<PopReceipt>{pop_receipt(receipt)}</PopReceipt><TimeNextVisible>{rfc1123(visible_at)}</TimeNextVisible>"
+        "</QueueMessage></QueueMessagesList>"
+    ).encode()
+
+
+def get_answer(deliveries: Iterable[Delivery], visible_at: int) -> bytes:
+    next_visible = rfc1123(visible_at)
+    items = [_delivered(each, next_visible) for each in deliveries]
+    return _list(items)
+
+
+def peek_answer(topic: int, messages: Iterable[tuple[Message, int]]) -> bytes:
+    return _list([_peeked(topic, message, attempts) for message, attempts in messages])
+
+
+def _delivered(delivery: Delivery, next_visible: str) -> str:
+    message = delivery.message
+    return (
+        f"<QueueMessage><MessageId>{message_uuid(delivery.topic, message.offset)}</MessageId>"
+        f"<InsertionTime>{rfc1123(message.publish_time)}</InsertionTime>"
+        f"<ExpirationTime>{expiry(message.expires_at)}</ExpirationTime>"
+        f"<PopReceipt>{pop_receipt(delivery.receipt)}</PopReceipt><TimeNextVisible>{next_visible}</TimeNextVisible>"
+        f"<DequeueCount>{delivery.attempt}</DequeueCount><MessageText>{text_of(message.data)}</MessageText>"
+        "</QueueMessage>"
+    )
+
+
+def _peeked(topic: int, message: Message, attempts: int) -> str:
+    return (
+        f"<QueueMessage><MessageId>{message_uuid(topic, message.offset)}</MessageId>"
+        f"<InsertionTime>{rfc1123(message.publish_time)}</InsertionTime>"
+        f"<ExpirationTime>{expiry(message.expires_at)}</ExpirationTime>"
+        f"<DequeueCount>{attempts}</DequeueCount><MessageText>{text_of(message.data)}</MessageText>"
+        "</QueueMessage>"
+    )
+
+
+def _list(items: list[str]) -> bytes:
+    if not items:
+        return _EMPTY_LIST
+    return f"{DECLARATION}<QueueMessagesList>{''.join(items)}</QueueMessagesList>".encode()
+
+
+# ---------------------------------------------------------------------- lists of queues
+
+
+def queue_list(
+    endpoint: str,
+    queues: Iterable[tuple[str, dict[str, str] | None]],
+    *,
+    prefix: str,
+    marker: str,
+    max_results: int | None,
+    next_marker: str,
+) -> bytes:
+    """EnumerationResults: each queue with its metadata, if that was asked for."""
+    asked = "".join(
+        f"<{name}>{escape(value)}</{name}>"
+        for name, value in (("Prefix", prefix), ("Marker", marker), ("MaxResults", str(max_results or "")))
+        if value
+    )
+    items = "".join(f"<Queue><Name>{name}</Name>{_metadata(metadata)}</Queue>" for name, metadata in queues)
+    ending = f"<NextMarker>{escape(next_marker)}</NextMarker>" if next_marker else "<NextMarker />"
+    return (
+        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(endpoint)}">{asked}'
+        f"<Queues>{items}</Queues>{ending}</EnumerationResults>"
+    ).encode("utf-8", "replace")
+
+
+def _metadata(metadata: dict[str, str] | None) -> str:
+    if metadata is None:
+        return ""
+    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in metadata.items())
+    return f"<Metadata>{inner}</Metadata>"
+
+
+def whole_seconds(instant: int) -> int:
+    """The second an instant is in, as the wire shows it."""
+    return instant // SECOND * SECOND

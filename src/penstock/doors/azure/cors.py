@@ -1,0 +1,62 @@
+"""CORS: which pages of which origins a browser lets at the service.
+
+The rule kept here: the first rule that fits decides; without one a preflight fails and a request gets no headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.doors.azure.errors import AzureError, Pairs, invalid_header
+from penstock.doors.azure.properties import CorsRule
+from penstock.wire.message import Request
+
+
+def preflight_headers(request: Request, rules: Sequence[CorsRule]) -> Pairs:
+    """The answer to an OPTIONS request. AzureError if no rule allows what it asks."""
+    origin, method = request.header("origin"), request.header("access-control-request-method").upper()
+    if not origin:
+        raise invalid_header("Origin", "")
+    if not method:
+        raise invalid_header("Access-Control-Request-Method", "")
+    wanted = [word.strip() for word in request.header("access-control-request-headers").split(",") if word.strip()]
+    for rule in rules:
+        if method in rule.methods and _is_origin(rule, origin) and _all_allowed(rule, wanted):
+            return _preflight(rule, origin, method, wanted)
+    raise AzureError("CorsPreflightFailure")
+
+
+def request_headers(request: Request, rules: Sequence[CorsRule]) -> Pairs:
+    """What an answer to a page of another origin carries."""
+    origin = request.header("origin")
+    for rule in rules:
+        if request.method in rule.methods and _is_origin(rule, origin):
+            exposed = [("Access-Control-Expose-Headers", ",".join(rule.exposed_headers))]
+            return [*_origin(rule, origin), *(exposed if rule.exposed_headers else [])]
+    return [("Vary", "Origin")] if rules else []
+
+
+def _preflight(rule: CorsRule, origin: str, method: str, wanted: Sequence[str]) -> Pairs:
+    headers = [*_origin(rule, origin), ("Access-Control-Allow-Methods", method)]
+    if wanted:
+        headers.append(("Access-Control-Allow-Headers", ",".join(wanted)))
+    return [*headers, ("Access-Control-Max-Age", str(rule.max_age_seconds))]
+
+
+def _origin(rule: CorsRule, origin: str) -> list[tuple[str, str]]:
+    if "*" in rule.origins:
+        return [("Access-Control-Allow-Origin", "*")]
+    credentials = ("Access-Control-Allow-Credentials", "true")
+    return [("Access-Control-Allow-Origin", origin), ("Vary", "Origin"), credentials]
+
+
+def _is_origin(rule: CorsRule, origin: str) -> bool:
+    return "*" in rule.origins or origin in rule.origins
+
+
+def _all_allowed(rule: CorsRule, wanted: Sequence[str]) -> bool:
+    return all(any(_fits(word.lower(), allowed.lower()) for allowed in rule.allowed_headers) for word in wanted)
+
+
+def _fits(word: str, allowed: str) -> bool:
+    return word.startswith(allowed[:-1]) if allowed.endswith("*") else word == allowed

@@ -1,0 +1,61 @@
+"""User delegation keys: a key that a signed-in user signs with, in place of the account's.
+
+The rule kept here: nothing is stored. The key is an HMAC of who asked and for how long, made with the account's own
+key, so that any node can make it again from the fields of a signature, and the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+from penstock.broker.model import SECOND
+from penstock.doors.azure.accounts import Account, Key
+from penstock.doors.azure.dates import iso, parse_iso
+from penstock.doors.azure.errors import AzureError, invalid_xml, not_authentic
+from penstock.doors.azure.markup import DECLARATION, Element, escape
+
+MAX_SECONDS = 7 * 86400
+SERVICE = "q"
+_FIELDS = ("skoid", "sktid", "skt", "ske", "sks", "skv", "skdutid")
+
+
+def delegated_key(account: Account, fields: Mapping[str, str]) -> list[Account]:
+    """The key that belongs to the fields of a signature, once for each key of the account, ready to check with."""
+    if fields.get("sks") != SERVICE:
+        raise not_authentic("The delegated key is for another service.")
+    return [Account(account.name, [Key(key.sign(_text(account.name, fields)))]) for key in account.keys]
+
+
+def answer_key_request(account: Account, body: Element, claims: Mapping[str, object], version: str, now: int) -> bytes:
+    """The answer to KeyInfo from a signed-in user."""
+    start, expiry = body.text_of("Start") or iso(now), body.text_of("Expiry") or ""
+    _check_interval(start, expiry, now)
+    tenant = body.text_of("DelegatedUserTid") or ""
+    user, home = str(claims.get("oid", "")), str(claims.get("tid", ""))
+    fields = dict(zip(_FIELDS, (user, home, start, expiry, SERVICE, version, tenant), strict=True))
+    value = base64.b64encode(account.keys[0].sign(_text(account.name, fields))).decode()
+    parts = [
+        ("SignedOid", user),
+        ("SignedTid", home),
+        ("SignedStart", start),
+        ("SignedExpiry", expiry),
+        ("SignedService", SERVICE),
+        ("SignedVersion", version),
+        *([("SignedDelegatedUserTid", tenant)] if tenant else []),
+        ("Value", value),
+    ]
+    inner = "".join(f"<{name}>{escape(text)}</{name}>" for name, text in parts)
+    return f"{DECLARATION}<UserDelegationKey>{inner}</UserDelegationKey>".encode()
+
+
+def _text(account: str, fields: Mapping[str, str]) -> str:
+    return "\n".join(["user delegation key", account, *(fields.get(name, "") for name in _FIELDS)])
+
+
+def _check_interval(start: str, expiry: str, now: int) -> None:
+    since, until = parse_iso(start), parse_iso(expiry)
+    if since is None or until is None:
+        raise invalid_xml("Start and Expiry must be times in UTC")
+    if until <= since or until <= now or until > now + MAX_SECONDS * SECOND:
+        raise AzureError("OutOfRangeInput", ("Reason", "A key lasts at most 7 days from now"))

@@ -1,0 +1,96 @@
+"""Where the real service, Azurite and the specification (seed 003) differ: the answers, as data.
+
+    /{account}/{queue}/...          STANDARD: what the official clients expect
+    /queue/{account}/{queue}/...    SEED_003: what the specification promises
+
+The rule kept here: there is one engine. A dialect is a record of choices, and no operation asks which one it is in.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.doors.azure.errors import AzureError, invalid_value
+from penstock.doors.azure.names import QUEUE_NAME_MAX, QUEUE_NAME_MIN, is_base64, is_queue_name
+
+
+@dataclass(frozen=True)
+class Dialect:
+    receipt_mismatch: str  # the code for a receipt that is well formed but no longer, or never was, good
+    get_visibility_min: int  # the shortest visibility timeout of a get
+    existing_queue_is_conflict: bool  # even if its metadata is the same
+    marker_is_last_name: bool  # NextMarker is the last name returned; otherwise the next one, with its account
+    encode_text: Callable[[str], str]  # what becomes of the text of a message on its way in
+    check_queue_name: Callable[[str], None]
+    unknown_parameter: Callable[[str, str], AzureError]
+
+
+def as_is(text: str) -> str:
+    return text
+
+
+def base64_by_default(text: str) -> str:
+    """Text that is not Base64 already is encoded. `Test` is Base64 too and stays: the ambiguity is the seed's."""
+    if not text:
+        raise AzureError("InvalidMessageContent")
+    if is_base64(text) and _decodes(text):
+        return text
+    return base64.b64encode(text.encode()).decode()
+
+
+def _decodes(text: str) -> bool:
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def check_standard_name(name: str) -> None:
+    if not QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX:
+        raise AzureError("OutOfRangeInput")
+    if not is_queue_name(name):
+        raise AzureError("InvalidResourceName")
+
+
+def check_seed_name(name: str) -> None:
+    if not QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX or not is_queue_name(name):
+        raise AzureError("InvalidQueueName")
+
+
+def standard_unknown_parameter(name: str, value: str) -> AzureError:
+    return invalid_value(name, value, "Not a known operation")
+
+
+def seed_unknown_parameter(name: str, value: str) -> AzureError:
+    return AzureError("InvalidQueryParameter", ("QueryParameterName", name), ("QueryParameterValue", value))
+
+
+AZURITE_RECEIPTS, AZURE_RECEIPTS = "azurite", "azure"
+RECEIPT_ERRORS = {AZURITE_RECEIPTS: "PopReceiptMismatch", AZURE_RECEIPTS: "MessageNotFound"}
+
+
+def standard(receipt_errors: str = AZURITE_RECEIPTS) -> Dialect:
+    return Dialect(
+        receipt_mismatch=RECEIPT_ERRORS[receipt_errors],
+        get_visibility_min=1,
+        existing_queue_is_conflict=False,
+        marker_is_last_name=False,
+        encode_text=as_is,
+        check_queue_name=check_standard_name,
+        unknown_parameter=standard_unknown_parameter,
+    )
+
+
+SEED_003 = Dialect(
+    receipt_mismatch="InvalidPopReceipt",
+    get_visibility_min=0,
+    existing_queue_is_conflict=True,
+    marker_is_last_name=True,
+    encode_text=base64_by_default,
+    check_queue_name=check_seed_name,
+    unknown_parameter=seed_unknown_parameter,
+)

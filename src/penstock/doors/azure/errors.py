@@ -1,0 +1,162 @@
+"""How errors look on this door: one table of the vendor's codes, and one from the broker's error tree to them.
+
+The rule kept here: every refusal has a code, a status and a sentence; every class of the error tree has a row (a test
+walks it); a bug has only `InternalError`. What a caller sent is repeated only where the vendor repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from penstock import errors
+from penstock.doors.azure.markup import DECLARATION, escape, printable
+
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+
+_SIGN_IN = "Server failed to authenticate the request."
+_NOT_ALLOWED = "This request is not authorized to perform this operation"
+
+# code -> (status, sentence)
+CODES: dict[str, tuple[int, str]] = {
+    "AccountIsDisabled": (403, "The specified account is disabled."),
+    "AuthenticationFailed": (403, f"{_SIGN_IN} Make sure the value of the Authorization header is formed correctly."),
+    "AuthorizationFailure": (403, f"{_NOT_ALLOWED}."),
+    "AuthorizationPermissionMismatch": (403, f"{_NOT_ALLOWED} using this permission."),
+    "AuthorizationProtocolMismatch": (403, f"{_NOT_ALLOWED} using this protocol."),
+    "AuthorizationResourceTypeMismatch": (403, f"{_NOT_ALLOWED} using this resource type."),
+    "AuthorizationServiceMismatch": (403, f"{_NOT_ALLOWED} using this service."),
+    "AuthorizationSourceIPMismatch": (403, f"{_NOT_ALLOWED} using this source IP."),
+    "CorsPreflightFailure": (403, "CORS not enabled or no matching rule found for this request."),
+    "EmptyMetadataKey": (400, "The key for one of the metadata key-value pairs is empty."),
+    "InsufficientAccountPermissions": (403, "Write operations are not allowed."),
+    "InternalError": (500, "The server encountered an internal error. Please retry the request."),
+    "InvalidAuthenticationInfo": (401, f"{_SIGN_IN} The bearer token is not good."),
+    "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
+    "InvalidInput": (400, "One of the request inputs is not valid."),
+    "InvalidMessageContent": (400, "The message text must not be empty."),
+    "InvalidMetadata": (400, "The specified metadata is invalid. It includes characters that are not permitted."),
+    "InvalidPopReceipt": (400, "The specified pop receipt did not match the pop receipt of a message in the queue."),
+    "InvalidQueryParameter": (400, "A query parameter specified in the request URI is not supported."),
+    "InvalidQueryParameterValue": (
+        400,
+        "Value for one of the query parameters specified in the request URI is invalid.",
+    ),
+    "InvalidQueueName": (400, "The specified queue name is not valid."),
+    "InvalidResourceName": (400, "The specified resource name contains invalid characters."),
+    "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
+    "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
+    "MessageNotFound": (404, "The specified message does not exist."),
+    "MetadataTooLarge": (400, "The size of the specified metadata exceeds the maximum size permitted."),
+    "MissingRequiredQueryParameter": (400, "A query parameter that's mandatory for this request is not specified."),
+    "OutOfRangeInput": (400, "One of the request inputs is out of range."),
+    "OutOfRangeQueryParameterValue": (
+        400,
+        "One of the query parameters specified in the request URI is outside the permissible range.",
+    ),
+    "PopReceiptMismatch": (
+        400,
+        "The specified pop receipt did not match the pop receipt for a dequeued message.",
+    ),
+    "QueueAlreadyExists": (409, "The specified queue already exists."),
+    "QueueNotFound": (404, "The specified queue does not exist."),
+    "RequestBodyTooLarge": (
+        413,
+        "The request body is too large and exceeds the maximum permissible limit.",
+    ),
+    "ResourceNotFound": (404, "The specified resource does not exist."),
+    "ServerBusy": (503, "The server is currently unable to receive requests. Please retry your request."),
+    "UnsupportedHeader": (415, "One of the headers specified in the request is not supported."),
+    "UnsupportedHttpVerb": (405, "The resource doesn't support the specified HTTP verb."),
+}
+
+BROKER_ERRORS: dict[type[errors.PenstockError], str] = {
+    errors.InvalidArgumentError: "InvalidInput",
+    errors.PermissionDeniedError: "AuthorizationFailure",
+    errors.NotFoundError: "QueueNotFound",
+    errors.AlreadyExistsError: "QueueAlreadyExists",
+    errors.FailedPreconditionError: "QueueNotFound",
+    errors.ResourceExhaustedError: "ServerBusy",
+    errors.DamagedStoreError: "InternalError",
+    errors.InternalError: "InternalError",
+    errors.UnavailableError: "ServerBusy",
+}
+
+# What the HTTP server refuses before this door sees a request.
+STATUSES: dict[int, str] = {
+    400: "InvalidInput",
+    408: "InvalidInput",
+    413: "RequestBodyTooLarge",
+    415: "UnsupportedHeader",
+    417: "InvalidHeaderValue",
+    431: "InvalidHeaderValue",
+    500: "InternalError",
+    501: "UnsupportedHttpVerb",
+    503: "ServerBusy",
+    505: "InvalidInput",
+}
+
+
+class AzureError(Exception):
+    """A refusal in the vendor's words. `extras` are further elements of the body, `headers` of the answer."""
+
+    def __init__(
+        self, code: str, *extras: tuple[str, str], message: str = "", status: int = 0, headers: Pairs = ()
+    ) -> None:
+        self.code = code
+        self.status = status or CODES[code][0]
+        self.message = message or CODES[code][1]
+        self.extras = extras
+        self.headers = headers
+        super().__init__(code)
+
+
+def from_broker(error: errors.PenstockError) -> AzureError:
+    """The refusal for an error of the broker; a class of its own kind counts as the nearest one in the table."""
+    code = next((BROKER_ERRORS[kind] for kind in type(error).__mro__ if kind in BROKER_ERRORS), "InternalError")
+    return AzureError(code)
+
+
+def error_body(error: AzureError, request_id: str, time: str) -> bytes:
+    message = f"{error.message}\nRequestId:{request_id}\nTime:{time}"
+    more = "".join(f"<{name}>{escape(printable(value))}</{name}>" for name, value in error.extras)
+    text = f"{DECLARATION}<Error><Code>{error.code}</Code><Message>{escape(message)}</Message>{more}</Error>"
+    return text.encode("utf-8", "replace")
+
+
+# The refusals that more than one place raises, with the extras the vendor gives them.
+
+
+def invalid_value(name: str, value: str, reason: str) -> AzureError:
+    return AzureError(
+        "InvalidQueryParameterValue",
+        ("QueryParameterName", name),
+        ("QueryParameterValue", value),
+        ("Reason", reason),
+    )
+
+
+def out_of_range(name: str, value: str, minimum: int, maximum: int) -> AzureError:
+    return AzureError(
+        "OutOfRangeQueryParameterValue",
+        ("QueryParameterName", name),
+        ("QueryParameterValue", value),
+        ("MinimumAllowed", str(minimum)),
+        ("MaximumAllowed", str(maximum)),
+    )
+
+
+def invalid_header(name: str, value: str) -> AzureError:
+    return AzureError("InvalidHeaderValue", ("HeaderName", name), ("HeaderValue", value))
+
+
+def not_authentic(detail: str) -> AzureError:
+    return AzureError("AuthenticationFailed", ("AuthenticationErrorDetail", detail))
+
+
+def too_large(limit: int) -> AzureError:
+    return AzureError("RequestBodyTooLarge", ("MaxLimit", str(limit)))
+
+
+def invalid_xml(reason: str) -> AzureError:
+    return AzureError("InvalidXmlDocument", ("Reason", reason))

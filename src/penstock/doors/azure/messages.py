@@ -1,0 +1,220 @@
+"""Operations on messages: put, get, peek, clear, update, delete, and redrive.
+
+The rule kept here: decode, one call of the broker, encode. The cost of none of them depends on how many messages wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.broker.consuming import Delivery
+from penstock.broker.model import SECOND, Draft
+from penstock.broker.names import parse_receipt, receipt
+from penstock.doors.azure.call import Call
+from penstock.doors.azure.codec import get_answer, peek_answer, put_answer, read_message_text
+from penstock.doors.azure.dates import rfc1123
+from penstock.doors.azure.errors import AzureError, invalid_value, out_of_range, too_large
+from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
+from penstock.doors.azure.queues import POISON, Place, Queues
+from penstock.doors.azure.reply import Reply
+from penstock.faces.awaitable import AsyncMessageQueue
+
+WEEK_SECONDS = 7 * 86400
+GET_MAX = 32
+GET_SECONDS = 30
+BATCH = 1000
+
+_BODY_IN_ANSWER_SINCE = "2016-05-31"  # older clients expect a put to be answered without a body
+_LONG_LIFE_SINCE = "2017-07-29"  # older clients know no life beyond a week
+
+
+class Messages:
+    def __init__(
+        self, queue: AsyncMessageQueue, queues: Queues, *, message_bytes_max: int, poll_seconds: float = 0
+    ) -> None:
+        self._queue = queue
+        self._queues = queues
+        self._message_bytes_max = message_bytes_max
+        self._poll_seconds = poll_seconds  # how long an empty get waits for a message; 0: not at all
+        self._stopping: asyncio.Future[Any] | None = None
+
+    # ------------------------------------------------------------------ put
+
+    async def put(self, call: Call) -> Reply:
+        delay, life = _delay(call), _life(call)
+        if 0 < life <= delay:
+            reason = "messagettl must be greater than visibilitytimeout"
+            raise invalid_value("messagettl", call.parameters.get("messagettl", ""), reason)
+        data = self._data(call)
+        place = self._queues.find(call.account, call.queue)
+        appended = await self._queue.publish(place.topic, [Draft(data, delay_seconds=delay, ttl_seconds=life)])
+        if call.version < _BODY_IN_ANSWER_SINCE:
+            return Reply(201)
+        body = put_answer(
+            appended.topic,
+            appended.first,
+            receipt(place.number, appended.first, 0),
+            at=appended.at,
+            visible_at=appended.at + delay * SECOND,
+            expires_at=appended.at + life * SECOND if life else 0,
+        )
+        return Reply(201, body)
+
+    def _data(self, call: Call) -> bytes:
+        text = call.dialect.encode_text(read_message_text(call.request.body))
+        data = text.encode()
+        if len(data) > self._message_bytes_max:
+            raise too_large(self._message_bytes_max)
+        return data
+
+    # ------------------------------------------------------------------ get and peek
+
+    async def get(self, call: Call) -> Reply:
+        most, seconds = _count(call), _visibility(call, GET_SECONDS, call.dialect.get_visibility_min)
+        place = self._queues.find(call.account, call.queue)
+        deliveries = await self._pull(place.subscription, most, seconds)
+        return Reply(200, get_answer(deliveries, self._queue.clock.now() + seconds * SECOND))
+
+    async def _pull(self, subscription: str, most: int, seconds: int) -> Sequence[Delivery]:
+        deliveries = await self._queue.pull(subscription, most, lease_seconds=seconds)
+        if deliveries or not self._poll_seconds:
+            return deliveries
+        until = self._queue.clock.now() + int(self._poll_seconds * SECOND)
+        while not deliveries and (left := until - self._queue.clock.now()) > 0:
+            if not await self._wait(subscription, left / SECOND):
+                break
+            deliveries = await self._queue.pull(subscription, most, lease_seconds=seconds)
+        return deliveries
+
+    async def _wait(self, subscription: str, seconds: float) -> bool:
+        """Until there may be a message; False once the door closes. Waiting takes nothing, so it can be cut short."""
+        if self._stopping is None:
+            self._stopping = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[Any] = asyncio.ensure_future(self._queue.wait_for_messages(subscription, seconds))
+        try:
+            await asyncio.wait({waiting, self._stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return not self._stopping.done()
+        finally:
+            waiting.cancel()
+
+    def stop_waiting(self) -> None:
+        """The door closes: empty gets answer at once."""
+        self._poll_seconds = 0
+        if self._stopping is not None and not self._stopping.done():
+            self._stopping.set_result(None)
+
+    async def peek(self, call: Call) -> Reply:
+        most = _count(call)
+        place = self._queues.find(call.account, call.queue)
+        peeked = await self._queue.peek(place.subscription, most)
+        return Reply(200, peek_answer(place.topic_number, peeked.messages))
+
+    async def clear(self, call: Call) -> Reply:
+        await self._queue.purge(self._queues.find(call.account, call.queue).subscription)
+        return Reply(204)
+
+    # ------------------------------------------------------------------ one message
+
+    async def update(self, call: Call) -> Reply:
+        if "visibilitytimeout" not in call.parameters:
+            raise AzureError("MissingRequiredQueryParameter", ("QueryParameterName", "visibilitytimeout"))
+        seconds = _visibility(call, 0, 0)
+        data = self._data(call) if call.request.body else None
+        place, held = self._held(call)
+        renewed = await self._queue.renew(held, seconds, data)
+        if not renewed.receipt:
+            raise self._refusal(call, place, held)
+        headers = (
+            ("x-ms-popreceipt", pop_receipt(renewed.receipt)),
+            ("x-ms-time-next-visible", rfc1123(renewed.due)),
+        )
+        return Reply(204, headers=headers)
+
+    async def delete(self, call: Call) -> Reply:
+        place, held = self._held(call)
+        settled = await self._queue.ack([held])
+        if settled.stale or settled.malformed:
+            raise self._refusal(call, place, held)
+        return Reply(204)
+
+    def _held(self, call: Call) -> tuple[Place, str]:
+        """The queue and the broker's receipt of a call that names a message."""
+        text = call.parameters.get("popreceipt", "")
+        held = parse_pop_receipt(text)
+        if held is None:
+            raise invalid_value("popreceipt", text, "Invalid pop receipt format")
+        place = self._queues.find(call.account, call.queue)
+        named = parse_message_uuid(call.message_id)
+        if named is None or named[0] != place.topic_number:
+            raise AzureError("MessageNotFound")
+        parts = parse_receipt(held)
+        if parts is None or parts[:2] != (place.number, named[1]):
+            raise self._mismatch(call, place, named[1])
+        return place, held
+
+    def _refusal(self, call: Call, place: Place, held: str) -> AzureError:
+        parts = parse_receipt(held)
+        assert parts is not None, "it was read before"
+        return self._mismatch(call, place, parts[1])
+
+    def _mismatch(self, call: Call, place: Place, offset: int) -> AzureError:
+        there = self._queue.is_unacked(place.subscription, offset)
+        return AzureError(call.dialect.receipt_mismatch if there else "MessageNotFound")
+
+    # ------------------------------------------------------------------ redrive
+
+    async def redrive(self, call: Call) -> Reply:
+        """Move what is in a poison queue back to its queue. A crash in between can leave a message in both."""
+        if not call.queue.endswith(POISON):
+            raise AzureError("InvalidInput", message="Only a poison queue can be redriven.")
+        poison = self._queues.find(call.account, call.queue)
+        home = self._queues.find(call.account, call.queue.removesuffix(POISON))
+        moved, left = 0, self._queue.backlog(poison.subscription).messages
+        while left > 0:
+            deliveries = await self._queue.pull(poison.subscription, min(left, BATCH), lease_seconds=GET_SECONDS)
+            if not deliveries:
+                break
+            await self._queue.publish(home.topic, [_again(each) for each in deliveries])
+            await self._queue.ack([each.receipt for each in deliveries])
+            moved, left = moved + len(deliveries), left - len(deliveries)
+        return Reply(204, headers=(("x-ms-redriven-messages-count", str(moved)),))
+
+
+def _again(delivery: Delivery) -> Draft:
+    return Draft(delivery.message.data, ttl_seconds=WEEK_SECONDS)
+
+
+# ---------------------------------------------------------------------- parameters
+
+
+def _count(call: Call) -> int:
+    most = call.integer("numofmessages", 1)
+    if not 1 <= most <= GET_MAX:
+        raise out_of_range("numofmessages", call.parameters["numofmessages"], 1, GET_MAX)
+    return most
+
+
+def _visibility(call: Call, default: int, minimum: int) -> int:
+    seconds = call.integer("visibilitytimeout", default)
+    if not minimum <= seconds <= WEEK_SECONDS:
+        raise out_of_range("visibilitytimeout", call.parameters["visibilitytimeout"], minimum, WEEK_SECONDS)
+    return seconds
+
+
+def _delay(call: Call) -> int:
+    return _visibility(call, 0, 0)
+
+
+def _life(call: Call) -> int:
+    """Seconds a message lives; 0: for ever, which the wire writes as -1."""
+    seconds = call.integer("messagettl", WEEK_SECONDS)
+    text = call.parameters.get("messagettl", "")
+    if seconds == -1:
+        return 0
+    if seconds < 1:
+        raise invalid_value("messagettl", text, "messagettl must be at least 1, or -1 for ever")
+    if seconds > WEEK_SECONDS and call.version < _LONG_LIFE_SINCE:
+        raise out_of_range("messagettl", text, 1, WEEK_SECONDS)
+    return min(seconds, 100 * 366 * 86400)  # beyond a century it makes no difference, and instants fit

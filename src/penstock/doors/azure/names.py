@@ -1,0 +1,69 @@
+"""The vendor's names for the broker's: message ids that look like UUIDs, pop receipts that look like Base64.
+
+The rule kept here: nothing is stored. An id is the topic's number and the offset, mixed so that it reads like any
+other UUID and checks itself; a receipt is the broker's own receipt in Base64. Both can be read back by any node, and
+neither ever needs escaping in a URL.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+
+from penstock.broker.names import MAX_OFFSET, OFFSET_BITS
+
+QUEUE_NAME_MIN, QUEUE_NAME_MAX = 3, 63
+
+_QUEUE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}", re.ASCII)
+
+# Multiplying by an odd number is a bijection on 64 bits; the second product makes the other half of the UUID.
+_WORD = (1 << 64) - 1
+_MIX, _CHECK = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+_UNMIX = pow(_MIX, -1, 1 << 64)
+
+
+def message_uuid(topic: int, offset: int) -> str:
+    key = topic << OFFSET_BITS | offset
+    mixed = key * _MIX & _WORD
+    # xxxxxxxx-xxxx-4xxx-8xcc-cccccccccccc: 64 bits of the key, 56 of the check, the digits 4 and 8 of a version 4 UUID
+    text = f"{mixed:016x}{(mixed ^ _CHECK) * _CHECK >> 8 & (1 << 56) - 1:014x}"
+    return f"{text[:8]}-{text[8:12]}-4{text[12:15]}-8{text[15:18]}-{text[18:]}"
+
+
+def parse_message_uuid(text: str) -> tuple[int, int] | None:
+    """(topic number, offset), or None if this never was one of our ids."""
+    lower = text.lower()
+    try:
+        mixed = int(lower[:8] + lower[9:13] + lower[15:18] + lower[20:21], 16)
+    except ValueError:
+        return None
+    key = mixed * _UNMIX & _WORD
+    topic, offset = key >> OFFSET_BITS, key & MAX_OFFSET
+    return (topic, offset) if message_uuid(topic, offset) == lower else None
+
+
+def pop_receipt(receipt: str) -> str:
+    """The broker's receipt in Base64, filled up to a length that needs no padding."""
+    padded = "0" * (-len(receipt) % 3) + receipt
+    return binascii.b2a_base64(padded.encode(), newline=False).decode()
+
+
+def is_base64(text: str) -> bool:
+    return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
+
+
+def parse_pop_receipt(text: str) -> str | None:
+    """The broker's receipt, or None if the text is not Base64. Other Base64 is a receipt too, only not a good one."""
+    if not text or not is_base64(text):
+        return None
+    return binascii.a2b_base64(text).decode("latin-1").lstrip("0")
+
+
+def is_queue_name(name: str) -> bool:
+    return _QUEUE.fullmatch(name) is not None
+
+
+def is_metadata_name(name: str) -> bool:
+    return _IDENTIFIER.fullmatch(name) is not None

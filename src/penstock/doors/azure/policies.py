@@ -1,0 +1,74 @@
+"""Stored access policies: the ACL of a queue, as XML on the wire and as records within.
+
+The rule kept here: at most five, each with an id of its own; start, expiry and permission are each optional and come
+back exactly as they were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.doors.azure.dates import parse_iso
+from penstock.doors.azure.errors import invalid_xml
+from penstock.doors.azure.markup import DECLARATION, Element, escape
+
+POLICIES_MAX = 5
+ID_MAX = 64
+PERMISSIONS = frozenset("raup")
+
+
+class Policy(msgspec.Struct, frozen=True):
+    id: str
+    start: str = ""
+    expiry: str = ""
+    permission: str = ""
+    bare: bool = False  # an identifier without a policy
+
+
+def read_policies(root: Element) -> list[Policy]:
+    policies = [_policy(each) for each in root.children if each.name == "SignedIdentifier"]
+    if len(policies) != len(root.children) or len(policies) > POLICIES_MAX:
+        raise invalid_xml(f"At most {POLICIES_MAX} signed identifiers, and nothing else")
+    if len({policy.id for policy in policies}) != len(policies):
+        raise invalid_xml("An identifier is there twice")
+    return policies
+
+
+def write_policies(policies: Sequence[Policy]) -> bytes:
+    inner = "".join(_element(policy) for policy in policies)
+    whole = f"<SignedIdentifiers>{inner}</SignedIdentifiers>" if inner else "<SignedIdentifiers />"
+    return f"{DECLARATION}{whole}".encode()
+
+
+def encode_policies(policies: Sequence[Policy]) -> str:
+    """As the broker keeps them."""
+    return msgspec.json.encode(policies).decode()
+
+
+def decode_policies(text: str) -> list[Policy]:
+    return msgspec.json.decode(text, type=list[Policy]) if text else []
+
+
+def _policy(element: Element) -> Policy:
+    name = element.text_of("Id") or ""
+    if not 1 <= len(name) <= ID_MAX:
+        raise invalid_xml(f"An identifier has 1 to {ID_MAX} characters")
+    policy = element.child("AccessPolicy")
+    if policy is None:
+        return Policy(name, bare=True)
+    start, expiry = policy.text_of("Start") or "", policy.text_of("Expiry") or ""
+    permission = policy.text_of("Permission") or ""
+    if any(text and parse_iso(text) is None for text in (start, expiry)):
+        raise invalid_xml("Start and Expiry must be times in UTC")
+    if not PERMISSIONS.issuperset(permission):
+        raise invalid_xml("Permissions are r, a, u and p")
+    return Policy(name, start, expiry, permission)
+
+
+def _element(policy: Policy) -> str:
+    fields = (("Start", policy.start), ("Expiry", policy.expiry), ("Permission", policy.permission))
+    inner = "".join(f"<{name}>{escape(text)}</{name}>" for name, text in fields if text)
+    access = "" if policy.bare else f"<AccessPolicy>{inner}</AccessPolicy>"
+    return f"<SignedIdentifier><Id>{escape(policy.id)}</Id>{access}</SignedIdentifier>"

@@ -1,0 +1,179 @@
+"""Queues: topics with one subscription of the same name, and what this door keeps about them.
+
+The rule kept here: a queue is there when both are, whoever made them. Metadata and policies live in the options of the
+topic, so that they leave with it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.doors.azure.errors import AzureError
+from penstock.doors.azure.names import QUEUE_NAME_MAX, is_metadata_name
+from penstock.doors.azure.policies import Policy, decode_policies, encode_policies
+from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
+from penstock.errors import FailedPreconditionError
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.message import Request
+
+METADATA_MAX_BYTES = 8 << 10
+METADATA, POLICIES = "azure_metadata", "azure_policies"  # in the extras of a topic
+POISON = "-poison"
+MAX_DEQUEUE_COUNT = "penstock_max_dequeue_count"  # metadata that gives one queue a poison queue of its own
+
+_PREFIX = "x-ms-meta-"
+
+
+class Place(NamedTuple):
+    """Where a queue is in the broker."""
+
+    topic: str
+    subscription: str
+    topic_number: int
+    number: int  # of the subscription
+
+
+class Queues:
+    def __init__(self, queue: AsyncMessageQueue, *, poison_after: int = 0) -> None:
+        self._queue = queue
+        self._poison_after = poison_after  # deliveries before a message is moved aside, for every queue; 0: never
+
+    def find(self, account: str, name: str) -> Place:
+        topic, subscription = topic_name(account, name), subscription_name(account, name)
+        numbers = self._queue.numbers(topic, subscription)
+        if numbers is None:
+            raise AzureError("QueueNotFound")
+        return Place(topic, subscription, *numbers)
+
+    def page(self, account: str, prefix: str, start: str, most: int) -> list[str]:
+        """Up to `most` names from `start` on, in order."""
+        home = topic_name(account, "")
+        reads, skip, wanted = self._queue.reads, len(home), home + prefix
+        names = (
+            topic[skip:] for topic in self._queue.topic_names() if topic.startswith(wanted) and topic[skip:] >= start
+        )
+        return heapq.nsmallest(most, (name for name in names if reads(subscription_name(account, name), home + name)))
+
+    # ------------------------------------------------------------------ coming and going
+
+    async def create(self, account: str, name: str, metadata: Mapping[str, str]) -> bool:
+        """Whether the queue is new. AzureError if it is there with other metadata."""
+        topic, subscription = topic_name(account, name), subscription_name(account, name)
+        if self._queue.reads(subscription, topic):
+            if not _same(self.metadata(account, name), metadata):
+                raise AzureError("QueueAlreadyExists")
+            await self._queue.commit()  # it may have been made a moment ago, by a request still to be answered
+            return False
+        options = self._with_poison(account, name, QUEUE_OPTIONS, metadata)
+        about = TopicOptions(extras=_with_extra({}, METADATA, encode_metadata(metadata)))
+        try:
+            self._queue.provide_queue(topic, subscription, options, about)
+        except FailedPreconditionError:
+            raise AzureError("QueueAlreadyExists") from None
+        await self._set_extra(topic, METADATA, encode_metadata(metadata))  # if the topic was there before the queue
+        return True
+
+    async def delete(self, account: str, name: str) -> None:
+        place = self.find(account, name)
+        await self._queue.remove_queue(place.topic, place.subscription)
+
+    # ------------------------------------------------------------------ metadata and policies
+
+    def metadata(self, account: str, name: str) -> dict[str, str]:
+        return decode_metadata(self._options(account, name))
+
+    async def set_metadata(self, account: str, name: str, metadata: Mapping[str, str]) -> None:
+        place = self.find(account, name)
+        options = self._queue.subscription(place.subscription).options
+        wanted = self._with_poison(account, name, options, metadata)
+        if wanted != options:
+            await self._queue.change_subscription(place.subscription, wanted)
+        await self._set_extra(place.topic, METADATA, encode_metadata(metadata))
+
+    def policies(self, account: str, name: str) -> list[Policy]:
+        return decode_policies(self._options(account, name).extras.get(POLICIES, ""))
+
+    async def set_policies(self, account: str, name: str, policies: list[Policy]) -> None:
+        place = self.find(account, name)
+        await self._set_extra(place.topic, POLICIES, encode_policies(policies) if policies else "")
+
+    def _options(self, account: str, name: str) -> TopicOptions:
+        return self._queue.topic(self.find(account, name).topic).options
+
+    async def _set_extra(self, topic: str, key: str, text: str) -> None:
+        options = self._queue.topic(topic).options
+        extras = _with_extra(options.extras, key, text)
+        if extras == options.extras:
+            await self._queue.commit()
+        else:
+            await self._queue.change_topic(topic, replace(options, extras=extras))
+
+    # ------------------------------------------------------------------ poison queues
+
+    def _with_poison(
+        self, account: str, name: str, options: SubscriptionOptions, metadata: Mapping[str, str]
+    ) -> SubscriptionOptions:
+        """The options of a queue that moves messages aside after so many deliveries, or no longer does."""
+        poison, attempts = name + POISON, _max_dequeue_count(metadata, self._poison_after)
+        topic = topic_name(account, poison)
+        if not attempts or name.endswith(POISON) or len(poison) > QUEUE_NAME_MAX:
+            ours = options.dead_letter_topic == topic
+            return replace(options, dead_letter_topic="", max_delivery_attempts=5) if ours else options
+        self._queue.provide_queue(topic, subscription_name(account, poison), QUEUE_OPTIONS)
+        return replace(options, dead_letter_topic=topic, max_delivery_attempts=attempts)
+
+
+def encode_metadata(metadata: Mapping[str, str]) -> str:
+    return msgspec.json.encode(metadata).decode() if metadata else ""
+
+
+def decode_metadata(options: TopicOptions) -> dict[str, str]:
+    text = options.extras.get(METADATA)
+    return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+
+
+def read_metadata(request: Request) -> dict[str, str]:
+    """The metadata of a request, names in the case they were sent."""
+    metadata: dict[str, str] = {}
+    size = 0
+    for name, value in request.headers:
+        if name.startswith(_PREFIX):
+            key, value = name[len(_PREFIX) :], value.strip()
+            _check_pair(key, value, metadata)
+            metadata[key] = value
+            size += len(key) + len(value)
+    if size > METADATA_MAX_BYTES:
+        raise AzureError("MetadataTooLarge")
+    return metadata
+
+
+def metadata_headers(metadata: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(_PREFIX + name, value) for name, value in metadata.items()]
+
+
+def _check_pair(name: str, value: str, known: Mapping[str, str]) -> None:
+    if not name:
+        raise AzureError("EmptyMetadataKey")
+    if not is_metadata_name(name) or name in known:
+        raise AzureError("InvalidMetadata")
+    if name.lower() == MAX_DEQUEUE_COUNT and not (value.isascii() and value.isdigit() and len(value) < 6):
+        raise AzureError("InvalidMetadata")
+
+
+def _with_extra(extras: Mapping[str, str], key: str, text: str) -> dict[str, str]:
+    others = {name: value for name, value in extras.items() if name != key}
+    return {**others, key: text} if text else others
+
+
+def _same(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
+    return {name.lower(): value for name, value in ours.items()} == {n.lower(): v for n, v in theirs.items()}
+
+
+def _max_dequeue_count(metadata: Mapping[str, str], default: int) -> int:
+    return next((int(value) for name, value in metadata.items() if name.lower() == MAX_DEQUEUE_COUNT), default)

@@ -1,0 +1,185 @@
+"""Shared access signatures: account, service and user delegation ones.
+
+The rule kept here: parse, then the signature, then the time, then the permission, in this order, so that a caller
+without a good signature learns nothing. The signed strings are exactly those of the URL. Each of start, expiry and
+permission comes from the signature or from the stored policy it names, never from both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+
+from penstock.doors.azure.accounts import Account
+from penstock.doors.azure.call import Call
+from penstock.doors.azure.dates import parse_iso
+from penstock.doors.azure.delegation import delegated_key
+from penstock.doors.azure.errors import AzureError, not_authentic
+from penstock.doors.azure.operations import ALLOWED, Operation
+from penstock.doors.azure.policies import Policy
+from penstock.doors.azure.shared_key import decode_signature
+
+# fmt: off
+PARAMETERS = frozenset({
+    "sv", "ss", "srt", "sr", "sp", "st", "se", "si", "sip", "spr", "ses", "sig",
+    "skoid", "sktid", "skt", "ske", "sks", "skv", "skdutid", "sduoid", "srh", "srq",
+})
+# fmt: on
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_PREFIXED_SINCE = "2015-04-05"  # the resource of a service SAS names its service, and addresses and protocols count
+_SCOPED_SINCE = "2020-12-06"  # an account SAS signs its encryption scope
+_OLDEST = "2012-02-12"
+
+
+def check_sas(
+    call: Call,
+    account: Account,
+    operation: Operation,
+    *,
+    now: int,
+    secure: bool,
+    policies: Callable[[], Mapping[str, Policy]],
+) -> None:
+    """AzureError unless the signature in the query allows the operation, now, from there."""
+    given = call.parameters
+    _check_form(call)
+    signature = decode_signature(given["sig"].replace(" ", "+"))
+    if "ss" in given or "srt" in given:
+        _check_signature(account.signed(_account_text(account.name, given), signature))
+        _check_time(given.get("st"), given.get("se"), now)
+        _check_caller(call, secure)
+        _check_account_permission(given, operation)
+    elif "skoid" in given:
+        key = delegated_key(account, given)
+        _check_signature(any(each.signed(_delegation_text(call), signature) for each in key))
+        _check_time(given.get("st"), given.get("se"), now)
+        _check_time(given.get("skt"), given.get("ske"), now)
+        _check_caller(call, secure)
+        _check_service_permission(given.get("sp"), operation)
+    else:
+        _check_signature(account.signed(_service_text(call), signature))
+        start, expiry, permission = _with_policy(given, policies)
+        _check_time(start, expiry, now)
+        _check_caller(call, secure)
+        _check_service_permission(permission, operation)
+
+
+# ---------------------------------------------------------------------- form and signature
+
+
+def _check_form(call: Call) -> None:
+    if any(name in PARAMETERS for name in call.repeated):
+        raise not_authentic("A parameter of the signature is given more than once.")
+    version = call.parameters.get("sv", "")
+    if not _VERSION.fullmatch(version) or version < _OLDEST:
+        raise not_authentic("sv is missing or not a version.")
+    if "srh" in call.parameters or "srq" in call.parameters:
+        raise not_authentic("Signed request headers and parameters are not supported.")
+
+
+def _check_signature(good: bool) -> None:
+    if not good:
+        raise not_authentic("Signature did not match.")
+
+
+def _account_text(account: str, given: Mapping[str, str]) -> str:
+    get = given.get
+    lines = [account, *(get(name, "") for name in ("sp", "ss", "srt", "st", "se", "sip", "spr", "sv"))]
+    if given["sv"] >= _SCOPED_SINCE:
+        lines.append(get("ses", ""))
+    return "\n".join(lines) + "\n"
+
+
+def _service_text(call: Call) -> str:
+    get = call.parameters.get
+    common = [get("sp", ""), get("st", ""), get("se", "")]
+    if call.parameters["sv"] < _PREFIXED_SINCE:
+        return "\n".join([*common, f"/{call.account}/{call.queue}", get("si", ""), get("sv", "")])
+    place = f"/queue/{call.account}/{call.queue}"
+    return "\n".join([*common, place, *(get(name, "") for name in ("si", "sip", "spr", "sv"))])
+
+
+def _delegation_text(call: Call) -> str:
+    get = call.parameters.get
+    names = ("skoid", "sktid", "skt", "ske", "sks", "skv", "skdutid", "sduoid", "sip", "spr", "sv")
+    place = f"/queue/{call.account}/{call.queue}"
+    return "\n".join([get("sp", ""), get("st", ""), get("se", ""), place, *(get(name, "") for name in names)])
+
+
+# ---------------------------------------------------------------------- time, place, permission
+
+
+def _with_policy(
+    given: Mapping[str, str], policies: Callable[[], Mapping[str, Policy]]
+) -> tuple[str | None, str | None, str | None]:
+    """Start, expiry and permission, each from the one place that says it."""
+    own = (given.get("st"), given.get("se"), given.get("sp"))
+    if "si" not in given:
+        return own
+    policy = policies().get(given["si"])
+    if policy is None:
+        raise not_authentic("The stored access policy does not exist.")
+    stored = (policy.start or None, policy.expiry or None, policy.permission or None)
+    if any(ours and theirs for ours, theirs in zip(own, stored, strict=True)):
+        raise not_authentic("A field is in the signature and in its stored access policy.")
+    start, expiry, permission = (ours or theirs for ours, theirs in zip(own, stored, strict=True))
+    return start, expiry, permission
+
+
+def _check_time(start: str | None, expiry: str | None, now: int) -> None:
+    until = parse_iso(expiry or "")
+    since = parse_iso(start) if start else 0
+    if until is None or since is None:
+        raise not_authentic("A start or expiry is missing or not a time in UTC.")
+    if now < since:
+        raise not_authentic("Signature not valid yet.")
+    if now >= until:
+        raise not_authentic("Signature expired.")
+
+
+def _check_caller(call: Call, secure: bool) -> None:
+    protocol, addresses = call.parameters.get("spr"), call.parameters.get("sip")
+    if protocol is not None:
+        if protocol not in ("https", "https,http"):
+            raise not_authentic("spr is neither https nor https,http.")
+        if protocol == "https" and not secure:
+            raise AzureError("AuthorizationProtocolMismatch")
+    if addresses is not None and not _within(call.request.peer, addresses):
+        raise AzureError("AuthorizationSourceIPMismatch", ("SourceIP", call.request.peer))
+
+
+def _within(peer: str, addresses: str) -> bool:
+    first, _, last = addresses.partition("-")
+    try:
+        here, low, high = ip_address(peer), ip_address(first), ip_address(last or first)
+    except ValueError:
+        return False
+    here = getattr(here, "ipv4_mapped", None) or here
+    return here.version == low.version == high.version and int(low) <= int(here) <= int(high)
+
+
+def _check_account_permission(given: Mapping[str, str], operation: Operation) -> None:
+    allowed = ALLOWED[operation]
+    if "q" not in given.get("ss", ""):
+        raise AzureError("AuthorizationServiceMismatch")
+    if not allowed.account:
+        raise AzureError("AuthorizationFailure")
+    if not _share(given.get("srt", ""), allowed.types):
+        raise AzureError("AuthorizationResourceTypeMismatch")
+    if not _share(given.get("sp", ""), allowed.account):
+        raise AzureError("AuthorizationPermissionMismatch")
+
+
+def _check_service_permission(permission: str | None, operation: Operation) -> None:
+    allowed = ALLOWED[operation].service
+    if not permission:
+        raise not_authentic("sp is missing.")
+    if not allowed:
+        raise AzureError("AuthorizationFailure")
+    if not _share(permission, allowed):
+        raise AzureError("AuthorizationPermissionMismatch")
+
+
+def _share(given: str, wanted: str) -> bool:
+    return any(letter in given for letter in wanted)

@@ -1,0 +1,252 @@
+"""The Azure door: from an HTTP request to an operation, and back to the headers and errors of the service.
+
+The rule kept here: address, version, credentials, then the operation, each by the module that knows it. Whatever goes
+wrong on the way becomes one XML error with the vendor's code; a bug is logged by its place and answered as such.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Accounts, is_loopback
+from penstock.doors.azure.auth import Gatekeeper
+from penstock.doors.azure.call import Call, read_address, read_dialect_address, read_parameters
+from penstock.doors.azure.cors import request_headers
+from penstock.doors.azure.dates import iso
+from penstock.doors.azure.dialect import AZURITE_RECEIPTS, SEED_003, standard
+from penstock.doors.azure.errors import (
+    STATUSES,
+    AzureError,
+    error_body,
+    from_broker,
+    invalid_header,
+    invalid_value,
+    not_authentic,
+    too_large,
+)
+from penstock.doors.azure.messages import Messages
+from penstock.doors.azure.operations import READS, Operation, operation_of
+from penstock.doors.azure.policies import Policy
+from penstock.doors.azure.queues import Queues
+from penstock.doors.azure.reply import Reply
+from penstock.doors.azure.service import Service
+from penstock.doors.port import join_address
+from penstock.errors import PenstockError
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.http1 import HttpServer, Limits, Request, Response
+
+DEFAULT_VERSION = "2021-08-06"  # for requests that name none
+MESSAGE_BYTES_MAX = 64 << 10
+SERVER = ("Server", "Penstock-Queue/1.0")
+
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_XML = ("Content-Type", "application/xml")
+_FRESH = ("Cache-Control", "no-cache")
+_DIALECT = "/queue/"
+
+
+class Options(NamedTuple):
+    """What an operator may choose."""
+
+    certificate: str | None = None  # PEM files; with them the door speaks TLS only
+    private_key: str | None = None
+    bearer: bool = False
+    dialect: bool = True
+    receipt_errors: str = AZURITE_RECEIPTS
+    poison_after: int = 0
+    poll_seconds: float = 0
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    keep_alive_seconds: float = 60
+
+
+class AzureDoor:
+    name = "azure"
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        queue: AsyncMessageQueue,
+        accounts: Accounts,
+        log: logging.Logger,
+        options: Options = Options(),  # noqa: B008 - immutable
+    ) -> None:
+        self.address = ""
+        self._host, self._port, self._log, self._options = host, port, log, options
+        self._accounts = accounts
+        self._now = queue.clock.now
+        secure = options.certificate is not None
+        self._scheme = "https" if secure else "http"
+        self._queues = Queues(queue, poison_after=options.poison_after)
+        self._messages = Messages(
+            queue,
+            self._queues,
+            message_bytes_max=options.message_bytes_max,
+            poll_seconds=options.poll_seconds,
+        )
+        self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
+        self._gate = Gatekeeper(accounts, secure=secure, bearer=options.bearer, policies=self._policies)
+        self._standard = standard(options.receipt_errors)
+        self._body_bytes_max = 2 * options.message_bytes_max + 512
+        limits = Limits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
+        self._server = HttpServer(self._answer, log=log, limits=limits, refusal=self._refusal)
+        self._ids = (f"{part:012x}" for part in count(1))
+        self._id_prefix = _random_prefix()
+        self._operations = self._operation_table()
+
+    def _operation_table(self) -> dict[Operation, Callable[[Call], Awaitable[Reply]]]:
+        service, messages = self._service, self._messages
+        return {
+            Operation.LIST_QUEUES: service.list_queues,
+            Operation.GET_SERVICE_PROPERTIES: service.get_properties,
+            Operation.SET_SERVICE_PROPERTIES: service.set_properties,
+            Operation.GET_STATS: service.get_stats,
+            Operation.PREFLIGHT: service.preflight,
+            Operation.CREATE_QUEUE: service.create_queue,
+            Operation.DELETE_QUEUE: service.delete_queue,
+            Operation.GET_METADATA: service.get_metadata,
+            Operation.SET_METADATA: service.set_metadata,
+            Operation.GET_ACL: service.get_acl,
+            Operation.SET_ACL: service.set_acl,
+            Operation.REDRIVE: messages.redrive,
+            Operation.PUT_MESSAGE: messages.put,
+            Operation.GET_MESSAGES: messages.get,
+            Operation.PEEK_MESSAGES: messages.peek,
+            Operation.CLEAR_MESSAGES: messages.clear,
+            Operation.UPDATE_MESSAGE: messages.update,
+            Operation.DELETE_MESSAGE: messages.delete,
+        }
+
+    # ------------------------------------------------------------------ life
+
+    @property
+    def hints(self) -> Sequence[str]:
+        account, scheme = self._accounts.first, self._scheme
+        key = "<key>" if self._accounts.configured else DEVELOPMENT_KEY  # the latter is public, and printed everywhere
+        endpoint = f"QueueEndpoint={scheme}://{self.address}/{account};"
+        string = f"DefaultEndpointsProtocol={scheme};AccountName={account};AccountKey={key};{endpoint}"
+        return [f"export AZURE_STORAGE_CONNECTION_STRING='{string}'"]
+
+    async def start(self) -> None:
+        if not self._accounts.configured and not is_loopback(self._host):
+            self._log.warning(
+                "only callers on this machine may use %s, whose key is public; configure azure_accounts for others",
+                DEVELOPMENT_ACCOUNT,
+            )
+        place = await self._server.start(self._host, self._port, self._tls())
+        self.address = join_address(*place)
+
+    async def stop(self, grace_seconds: float) -> None:
+        self._messages.stop_waiting()
+        await self._server.stop(grace_seconds)
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if self._options.certificate is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._options.certificate, self._options.private_key)
+        return context
+
+    # ------------------------------------------------------------------ a request
+
+    async def _answer(self, request: Request) -> Response:
+        call = Call(request, self._id_prefix + next(self._ids))
+        call.version = request.header("x-ms-version")
+        try:
+            operation, claims = self._admit(call)
+            if operation is Operation.GET_USER_DELEGATION_KEY:
+                reply = await self._service.get_user_delegation_key(call, claims)
+            else:
+                reply = await self._operations[operation](call)
+        except AzureError as error:
+            return self._error(call, error)
+        except PenstockError as error:
+            return self._error(call, from_broker(error))
+        return self._response(call, reply)
+
+    def _admit(self, call: Call) -> tuple[Operation, Mapping[str, Any]]:
+        """What is asked, once it is clear that the caller may ask it."""
+        read_parameters(call)
+        self._locate(call)
+        call.version = call.version or call.parameters.get("sv") or DEFAULT_VERSION
+        if not _VERSION.fullmatch(call.version):
+            raise invalid_header("x-ms-version", call.version)
+        operation = operation_of(call)
+        claims: Mapping[str, Any] = {}
+        if operation is Operation.PREFLIGHT:
+            self._gate.account_of(call)
+        elif call.dialect is SEED_003 and not self._accounts.configured:
+            self._check_local(call)
+        else:
+            claims = self._gate.admit(call, operation, self._now())
+        if call.repeated:
+            raise invalid_value(call.repeated[0], "", "Given more than once")
+        if call.secondary and operation not in READS and operation is not Operation.PREFLIGHT:
+            raise AzureError("InsufficientAccountPermissions")
+        return operation, claims
+
+    def _locate(self, call: Call) -> None:
+        if call.request.path.startswith(_DIALECT) and self._options.dialect:
+            call.dialect = SEED_003
+            read_dialect_address(call)
+        else:
+            call.dialect = self._standard
+            read_address(call, self._accounts)
+
+    def _check_local(self, call: Call) -> None:
+        """The dialect asks nobody who they are, so only this machine may call, and no page in its browser."""
+        host = call.request.header("host")
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if not is_loopback(call.request.peer) or not is_loopback(name) or call.request.header("origin"):
+            raise not_authentic("The dialect without credentials is for programs on this machine only.")
+
+    def _policies(self, call: Call) -> Mapping[str, Policy]:
+        try:
+            return {policy.id: policy for policy in self._queues.policies(call.account, call.queue)}
+        except AzureError:  # no such queue: who cannot sign learns nothing of what is there
+            return {}
+
+    # ------------------------------------------------------------------ an answer
+
+    def _response(self, call: Call, reply: Reply) -> Response:
+        headers = [SERVER, ("x-ms-request-id", call.request_id), ("x-ms-version", call.version)]
+        index = call.request.index
+        client_id = index.get("x-ms-client-request-id")
+        if client_id is not None:
+            headers.append(("x-ms-client-request-id", client_id))
+        if reply.body:
+            headers.append(_XML)
+        if call.request.method == "GET":
+            headers.append(_FRESH)
+        if "origin" in index and call.account and call.request.method != "OPTIONS":
+            headers.extend(request_headers(call.request, self._service.cors_rules(call.account)))
+        headers.extend(reply.headers)
+        return Response(reply.status, headers, reply.body)
+
+    def _error(self, call: Call, error: AzureError) -> Response:
+        body = error_body(error, call.request_id, iso(self._now()))
+        if not _VERSION.fullmatch(call.version):
+            call.version = DEFAULT_VERSION
+        if error.status >= 500:
+            self._log.warning("refused %s: %s", call.request.method, error.code)
+        return self._response(call, Reply(error.status, body, (("x-ms-error-code", error.code), *error.headers)))
+
+    def _refusal(self, status: int) -> Response:
+        """An answer to what never became a request, or to a bug."""
+        code = STATUSES.get(status, "InternalError")
+        error = too_large(self._body_bytes_max) if status == 413 else AzureError(code, status=status)
+        body = error_body(error, self._id_prefix + next(self._ids), iso(self._now()))
+        return Response(status, (SERVER, _XML, ("x-ms-error-code", code)), body)
+
+
+def _random_prefix() -> str:
+    digits = secrets.token_hex(10)
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:]}-"

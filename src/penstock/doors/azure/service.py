@@ -1,0 +1,154 @@
+"""Operations on the service of an account and on its queues: lists, properties, statistics, metadata, policies.
+
+The rule kept here: decode, one call of the broker, encode. None of this is on the way of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.doors.azure.accounts import Accounts
+from penstock.doors.azure.call import Call
+from penstock.doors.azure.codec import queue_list
+from penstock.doors.azure.cors import preflight_headers
+from penstock.doors.azure.dates import rfc1123
+from penstock.doors.azure.delegation import answer_key_request
+from penstock.doors.azure.errors import AzureError, invalid_value, invalid_xml, out_of_range
+from penstock.doors.azure.markup import DECLARATION, Element, MarkupError, read
+from penstock.doors.azure.policies import read_policies, write_policies
+from penstock.doors.azure.properties import (
+    DOCUMENTS,
+    CorsRule,
+    Properties,
+    decode_properties,
+    encode_properties,
+    read_properties,
+    write_properties,
+)
+from penstock.doors.azure.queues import Queues, metadata_headers, read_metadata
+from penstock.doors.azure.reply import Reply
+from penstock.faces.awaitable import AsyncMessageQueue
+
+PAGE = 5000
+
+
+class Service:
+    def __init__(self, queue: AsyncMessageQueue, queues: Queues, accounts: Accounts, *, scheme: str) -> None:
+        self._queue = queue
+        self._queues = queues
+        self._accounts = accounts
+        self._scheme = scheme
+
+    # ------------------------------------------------------------------ the service
+
+    async def list_queues(self, call: Call) -> Reply:
+        given, most = call.parameters, call.integer("maxresults", PAGE)
+        if most < 1:
+            raise out_of_range("maxresults", given["maxresults"], 1, PAGE)
+        most, prefix, marker = min(most, PAGE), given.get("prefix", ""), given.get("marker", "")
+        names = self._queues.page(call.account, prefix, _start(call, marker), most + 1)
+        page, more = names[:most], names[most:]
+        last = (
+            f"/{call.account}/{more[0]}" if more and not call.dialect.marker_is_last_name else page[-1] if more else ""
+        )
+        metadata = self._queues.metadata if _includes_metadata(call) else None
+        body = queue_list(
+            f"{self._scheme}://{call.request.header('host')}/{call.account}",
+            [(name, metadata(call.account, name) if metadata else None) for name in page],
+            prefix=prefix,
+            marker=marker,
+            max_results=most if "maxresults" in given else None,
+            next_marker=last,
+        )
+        return Reply(200, body)
+
+    async def get_properties(self, call: Call) -> Reply:
+        return Reply(200, write_properties(self._properties(call.account)))
+
+    async def set_properties(self, call: Call) -> Reply:
+        wanted = read_properties(_document(call, "StorageServiceProperties"), self._properties(call.account))
+        await self._queue.put_document(DOCUMENTS, call.account, encode_properties(wanted))
+        return Reply(202)
+
+    async def get_stats(self, call: Call) -> Reply:
+        if not call.secondary:
+            raise invalid_value("comp", "stats", "Statistics are at the secondary endpoint")
+        synced = rfc1123(self._queue.clock.now())
+        inner = f"<GeoReplication><Status>live</Status><LastSyncTime>{synced}</LastSyncTime></GeoReplication>"
+        return Reply(200, f"{DECLARATION}<StorageServiceStats>{inner}</StorageServiceStats>".encode())
+
+    async def get_user_delegation_key(self, call: Call, claims: Mapping[str, Any]) -> Reply:
+        account = self._accounts.get(call.account)
+        if account is None:
+            raise AzureError("ResourceNotFound")
+        body = _document(call, "KeyInfo")
+        return Reply(200, answer_key_request(account, body, claims, call.version, self._queue.clock.now()))
+
+    async def preflight(self, call: Call) -> Reply:
+        return Reply(200, headers=preflight_headers(call.request, self.cors_rules(call.account)))
+
+    def cors_rules(self, account: str) -> tuple[CorsRule, ...]:
+        return self._properties(account).cors
+
+    def _properties(self, account: str) -> Properties:
+        return decode_properties(self._queue.document(DOCUMENTS, account))
+
+    # ------------------------------------------------------------------ queues
+
+    async def create_queue(self, call: Call) -> Reply:
+        call.dialect.check_queue_name(call.queue)
+        new = await self._queues.create(call.account, call.queue, read_metadata(call.request))
+        if not new and call.dialect.existing_queue_is_conflict:
+            raise AzureError("QueueAlreadyExists")
+        return Reply(201 if new else 204)
+
+    async def delete_queue(self, call: Call) -> Reply:
+        await self._queues.delete(call.account, call.queue)
+        return Reply(204)
+
+    async def get_metadata(self, call: Call) -> Reply:
+        place = self._queues.find(call.account, call.queue)
+        count = self._queue.backlog(place.subscription).messages
+        metadata = self._queues.metadata(call.account, call.queue)
+        return Reply(200, headers=[("x-ms-approximate-messages-count", str(count)), *metadata_headers(metadata)])
+
+    async def set_metadata(self, call: Call) -> Reply:
+        await self._queues.set_metadata(call.account, call.queue, read_metadata(call.request))
+        return Reply(204)
+
+    async def get_acl(self, call: Call) -> Reply:
+        return Reply(200, write_policies(self._queues.policies(call.account, call.queue)))
+
+    async def set_acl(self, call: Call) -> Reply:
+        self._queues.find(call.account, call.queue)
+        # No body at all clears the list, as an empty one does.
+        policies = read_policies(_document(call, "SignedIdentifiers")) if call.request.body else []
+        await self._queues.set_policies(call.account, call.queue, policies)
+        return Reply(204)
+
+
+def _document(call: Call, root: str) -> Element:
+    try:
+        return read(call.request.body, root)
+    except MarkupError as error:
+        raise invalid_xml(str(error)) from None
+
+
+def _includes_metadata(call: Call) -> bool:
+    wanted = call.parameters.get("include", "")
+    if wanted not in ("", "metadata"):
+        raise invalid_value("include", wanted, "Only metadata can be included")
+    return wanted == "metadata"
+
+
+def _start(call: Call, marker: str) -> str:
+    """The first name a page may have. Markers are opaque to clients, but a foreign one is refused, not ignored."""
+    if not marker:
+        return ""
+    if call.dialect.marker_is_last_name:
+        return marker + "\0"
+    home = f"/{call.account}/"
+    if not marker.startswith(home):
+        raise AzureError("OutOfRangeInput")
+    return marker.removeprefix(home)
