@@ -59,19 +59,23 @@ class Housekeeping(Replay):
     def retention_times(self, now: int, topic: Topic) -> list[int]:
         """The instants whose offsets `trim` will want to know for a topic."""
         own = self.retention_seconds(topic)
-        topic.trim_at = now + int(min(max(own / 100, 1), 600) * SECOND)
         seconds = [own, *(reader.options.retention_seconds for reader in topic.readers.values())]
+        shortest = min([each for each in seconds if each] if own else [0])  # without its own, acked ones go at once
+        topic.trim_at = now + int(min(max(shortest / 100, 1), 600) * SECOND)
         times = {now - int(each * SECOND) for each in seconds if each}
         return sorted(at for at in times if at > topic.head_at)
 
-    def trim(self, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int = 0) -> Need | None:
+    def trim(
+        self, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int, positions: dict[int, int]
+    ) -> Need | None:
         """Forget what nobody needs.
 
-        `offsets` answers retention_times; `fullest` is the first offset within the topic's size cap.
+        `offsets` answers retention_times; `fullest` is the first offset within the topic's size cap; `positions`
+        keeps what was read between one call and the next, as the messages may not fit the cache together.
         """
         for subscription in topic.readers.values():
             floor = self._floor(now, subscription.options.retention_seconds, offsets)
-            need = self._lapse(topic, subscription, now, floor)
+            need = self._lapse(topic, subscription, now, floor, positions)
             if need is not None:
                 return need
         until = min(
@@ -107,7 +111,9 @@ class Housekeeping(Replay):
         self.cache.forget(topic.number, until)
         return None
 
-    def _lapse(self, topic: Topic, subscription: Subscription, now: int, floor: int) -> Need | None:
+    def _lapse(
+        self, topic: Topic, subscription: Subscription, now: int, floor: int, positions: dict[int, int]
+    ) -> Need | None:
         """Unacked messages older than the subscription keeps them are dropped."""
         if floor <= subscription.lowest_unacked():
             return None
@@ -116,17 +122,19 @@ class Housekeeping(Replay):
         if old:
             self.emit(Removed(subscription.number, now, old, "retention"))
             subscription.counts.drop("retention", len(old))
-        return self._lapse_unseen(topic, subscription, now, floor)
+        return self._lapse_unseen(topic, subscription, now, floor, positions)
 
-    def _lapse_unseen(self, topic: Topic, subscription: Subscription, now: int, floor: int) -> Need | None:
+    def _lapse_unseen(
+        self, topic: Topic, subscription: Subscription, now: int, floor: int, positions: dict[int, int]
+    ) -> Need | None:
         if floor <= subscription.cursor:
             return None
-        size = self._bytes_between(topic, subscription.cursor, floor)
+        size = self._bytes_between(topic, subscription.cursor, floor, positions)
         count = floor - subscription.cursor
         for first, until in subscription.skips:
             first, until = max(first, subscription.cursor), min(until, floor)
             if isinstance(size, int) and first < until:
-                skipped = self._bytes_between(topic, first, until)
+                skipped = self._bytes_between(topic, first, until, positions)
                 size = size - skipped if isinstance(skipped, int) else skipped
                 count -= until - first
         if isinstance(size, Need):
@@ -135,11 +143,14 @@ class Housekeeping(Replay):
         subscription.counts.drop("retention", count)
         return None
 
-    def _bytes_between(self, topic: Topic, first: int, until: int) -> int | Need:
-        here, there = self._position(topic, first), self._position(topic, until)
-        if isinstance(here, Need):
-            return here
-        return there if isinstance(there, Need) else there - here
+    def _bytes_between(self, topic: Topic, first: int, until: int, positions: dict[int, int]) -> int | Need:
+        for offset in (first, until):
+            position = positions.get(offset)
+            found = self._position(topic, offset) if position is None else position
+            if isinstance(found, Need):
+                return found
+            positions[offset] = found
+        return positions[until] - positions[first]
 
     def _unhold(self, subscription: Subscription, now: int, floor: int) -> None:
         """Held messages below the floor get entries, so that they can leave as the others do."""

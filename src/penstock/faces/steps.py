@@ -141,7 +141,11 @@ def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
         found = yield Find(topic.number, time)
         offsets[time] = topic.tail if found is None else found
     fullest = yield from _first_within_cap(broker, topic)
-    while topic.number in broker.state.topics and (need := broker.trim(at, topic, offsets, fullest)) is not None:
+    positions: dict[int, int] = {}
+    while topic.number in broker.state.topics:
+        need = broker.trim(at, topic, offsets, fullest, positions)
+        if need is None:
+            return
         yield need
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import Draft, MessageQueue, NotFoundError, SubscriptionOptions, TopicOptions
+from penstock import Draft, Limits, MessageQueue, NotFoundError, SubscriptionOptions, TopicOptions
 from tests.conformance.queue.world import World
 
 SECOND = 10**9
@@ -188,6 +188,21 @@ def test_history_outlives_the_cache(world: World) -> None:
         queue.publish("topic", [Draft(b"%d" % (100 * number + each)) for each in range(100)])
     assert bodies(queue) == [str(number) for number in range(3000)]
     assert world.drain("sub") == [str(number) for number in range(3000)]
+
+
+def test_retention_reaches_what_the_cache_cannot_hold_together(world: World) -> None:
+    """The bytes of what goes are known from two far places of the log; they need not be in memory at once."""
+    queue = world.again(cache_bytes=1, limits=Limits(queue_max_messages=0))
+    queue.register_topic("topic", TopicOptions(retention_seconds=10**6))
+    queue.register_subscription("sub", "topic", message_retention_duration=100)
+    for _ in range(5):
+        queue.publish("topic", [b"old"] * 1000)
+    queue.ack_many([message.ack_id for message in queue.pull("sub", 10)])
+    world.clock.advance(60)
+    queue.publish("topic", [b"new"] * 1000)
+    world.clock.advance(50)
+    assert world.pull("sub", 1) == ["new"]
+    assert queue.backlog("sub") == (1000, 3000, 1, 3)
 
 
 def test_an_unused_subscription_expires(world: World, queue: MessageQueue) -> None:
