@@ -19,7 +19,11 @@ def numbered(prefix: str, last: int) -> list[str]:
 
 
 # specification -> its clauses; a specification is added here when the work on it is done
-CLAUSES: dict[str, list[str]] = {"004": [*numbered("BR", 22), *numbered("AC", 13)]}
+CLAUSES: dict[str, list[str]] = {
+    "000": [*numbered("BR", 11), *numbered("AC", 14)],
+    "001": [*numbered("BR", 10), *numbered("AC", 9)],
+    "004": [*numbered("BR", 22), *numbered("AC", 13)],
+}
 
 CITATION = re.compile(r"\b(0\d\d)((?:(?:[\s,]|\band\b)+(?:BR|AC)-\d{3}\b)+)")
 

@@ -103,13 +103,13 @@ class Session:
     async def close(self) -> None:
         if self.closed:
             return
+        self.loop("PubSub.close()")
         streams = list(self.streams)
         for stream in streams:
             stream.begin_closing()
         for stream in streams:
             await stream.close()
-        if self._loop is not None and not self._loop.is_closed():
-            await self.drain()
+        await self.drain()
         self.closed = True
         if self.owns_queue:
             await self.queue.close()
