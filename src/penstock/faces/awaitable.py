@@ -129,25 +129,22 @@ class AsyncMessageQueue(Lookups):
             self._after_refusal(self._pipeline.stalled)
 
     def _after_refusal(self, error: PenstockError) -> None:
-        if not self._pipeline.failed:
-            return self._go_back()
-        self._tell_waiters(error)
-        if not self.failed.done():
-            self.failed.set_result(error)
-
-    def _go_back(self) -> None:
-        # Whoever comes first goes back, perhaps before the news of the refusal: lost decisions must find nobody
-        # waiting for their numbers.
-        if self._pipeline.stalled is not None:
-            self._tell_waiters(self._pipeline.stalled)
-        super()._go_back()
-
-    def _tell_waiters(self, error: PenstockError) -> None:
         """Everything decided since the last commit is void; who waits for it is told."""
         waiters, self._waiters = self._waiters, deque()
         for _, future in waiters:
             if not future.done():
                 future.set_exception(error)
+        if not self._pipeline.failed:
+            self._go_back()
+        elif not self.failed.done():
+            self.failed.set_result(error)
+
+    def _check(self) -> None:
+        # Going back is left to the news of the refusal. Here, in the middle of somebody's turn, it would let the
+        # decisions of that turn be lost before anybody waits for them.
+        if self._pipeline.stalled is not None and not self._closed:
+            raise self._pipeline.stalled
+        super()._check()
 
     # ------------------------------------------------------------------ how a call runs
 

@@ -6,6 +6,8 @@ The rule kept here: the journal is told what to do, so every test knows which co
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -121,7 +123,7 @@ def test_everybody_in_a_refused_commit_is_told_and_later_calls_work() -> None:
 
 
 def test_a_command_between_the_refusal_and_its_news_does_not_rescue_the_lost() -> None:
-    """The next command goes back first; whoever waits for the refused commit must not be answered by a later one."""
+    """Whoever waits for the refused commit must not be answered by a later one."""
 
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         journal.refusals = [JournalFullError()]
@@ -131,16 +133,45 @@ def test_a_command_between_the_refusal_and_its_news_does_not_rescue_the_lost() -
         while queue._pipeline.stalled is None:
             await asyncio.sleep(0)
         del queue._call_loop
-        found = publish(queue, b"found")
-        await asyncio.sleep(0)
+        with pytest.raises(JournalFullError):
+            await queue.publish("topic", [Draft(b"too early")])
         for callback in news:
             callback()
-        await found
+        await queue.publish("topic", [Draft(b"found")])
         with pytest.raises(JournalFullError):
             await lost
         assert kept(journal) == [b"found"]
 
     tell(story)
+
+
+def test_decisions_of_one_turn_are_lost_together() -> None:
+    """The commit of another caller is refused while a door is in the middle of deciding several things."""
+
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        journal.refusals = [JournalFullError()]
+        other = publish(queue, b"other")
+        await asyncio.sleep(0)
+        queue.decide_publish("topic", [Draft(b"first of the turn")])
+        assert await_in_this_turn(lambda: queue._pipeline.stalled is not None)
+        with pytest.raises(JournalFullError):
+            queue.decide_publish("topic", [Draft(b"second of the turn")])
+        with pytest.raises(JournalFullError):
+            await queue.committed()
+        with pytest.raises(JournalFullError):
+            await other
+        await queue.publish("topic", [Draft(b"later")])
+        assert kept(journal) == [b"later"]
+
+    tell(story)
+
+
+def await_in_this_turn(condition: Callable[[], bool]) -> bool:
+    """Keep the loop busy until another thread has done something."""
+    pause, until = threading.Event(), time.monotonic() + 10
+    while not condition() and time.monotonic() < until:
+        pause.wait(0.001)
+    return condition()
 
 
 def test_a_walk_that_reads_while_the_state_goes_back_is_refused() -> None:
