@@ -78,3 +78,30 @@ def test_dead_letters_of_one_instant_have_one_order(crash: bool) -> None:
         queue = store.open()
     clock.advance(60)
     assert [message.data for message in queue.pull("graves", 10)] == [b"0", b"1"]
+
+
+def test_a_message_put_off_stays_behind_the_one_before_it() -> None:
+    """004 BR-010: the lane of a key was out of order when one pull delivered a message and put the next one off."""
+    queue, clock, _ = _queue(SubscriptionOptions(lease_seconds=1, ordering=True, ordering_window=2))
+    queue.publish("t", [Draft(b"0", ordering_key="k"), Draft(b"1", ordering_key="k", delay_seconds=1)])
+    assert len(queue.pull("s", 2)) == 1
+    clock.advance(1)
+    assert [message.data for message in queue.peek("s", 10)] == [b"0", b"1"]
+
+
+def test_a_life_ends_at_the_same_instant_before_and_after_a_restart() -> None:
+    """Law 3: a waiting message was dropped when looked at, but after a restart when its time was over."""
+    backlogs = []
+    for crash in (False, True):
+        queue, clock, store = _queue(SubscriptionOptions(lease_seconds=1, flow_max_messages=1))
+        queue.publish("t", [Draft(b"0", ttl_seconds=5), Draft(b"1", ttl_seconds=5), Draft(b"2")])
+        (first,) = queue.pull("s", 1)
+        queue.nack(first.ack_id)
+        queue.pull("s", 1)
+        clock.advance(2)
+        queue.peek("s", 1)
+        queue = store.crash(queue) if crash else queue
+        clock.advance(3)
+        queue.peek("graves", 1)  # time is noticed by any command
+        backlogs.append(queue.backlog("s"))
+    assert backlogs[0] == backlogs[1]

@@ -74,6 +74,13 @@ class Agenda:
             self._sweep()
         return appointment
 
+    def meet(self, offset: int, entry: Entry, due: int) -> None:
+        """Let a waiting entry be looked at when it falls due or its life ends, whichever comes first."""
+        due = min(due, entry.expires_at) if entry.expires_at else due
+        if entry.appointment is None or entry.appointment.due != due:
+            self.leave(entry.appointment)
+            entry.appointment = self.make(due, (offset,))
+
     def put_back(self, appointment: Appointment) -> None:
         appointment.queued = True
         self._number += 1

@@ -7,7 +7,7 @@ returns a message returns the later leased ones of its key with it, so the runs 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import deque
 
 
@@ -37,7 +37,7 @@ class Lane:
         if self.held and self.held[0] == offset:
             self._unhold()
         elif not self._has(offset):
-            self.live.append(offset)  # straight from the log
+            insort(self.live, offset)  # straight from the log, perhaps before one that was put off
         self.leased += 1
 
     def hold(self, offset: int, size: int) -> None:
@@ -49,7 +49,7 @@ class Lane:
         if self.held and self.held[0] == offset:
             self._unhold()
         else:
-            self.live.append(offset)
+            insort(self.live, offset)
 
     def leave(self, offset: int) -> None:
         """The message is settled."""

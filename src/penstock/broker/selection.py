@@ -157,8 +157,8 @@ class Selection:
         offset, key = self.subscription.lane_ready[0]
         lane = self.subscription.lanes.get(key)
         used = self.plan.lane_use.get(key, 0)
-        if lane is None or not self._may_leave(lane, used, offset):
-            heappop(self.subscription.lane_ready)
+        if lane is None or key in self.plan.blocked or not self._may_leave(lane, used, offset):
+            heappop(self.subscription.lane_ready)  # stale, twice in the heap, or behind one that was put off
             return True
         entry = self.subscription.outstanding.get(offset)
         if entry is None and self._is_untimely(offset):

@@ -28,7 +28,7 @@ from penstock.broker.facts import (
 )
 from penstock.broker.filters import compile_filter
 from penstock.broker.leases import Agenda, Appointment, Entry
-from penstock.broker.model import SubscriptionOptions
+from penstock.broker.model import FOREVER, SubscriptionOptions
 from penstock.broker.ordering import Lane
 
 
@@ -156,6 +156,7 @@ class Subscription:
             fact.offsets, fact.sizes, fact.keys, fact.dues, fact.expiries, strict=True
         ):
             self._add(offset, Entry(False, 0, 0, due, size, key, expires_at, None, None))
+            self.agenda.meet(offset, self.outstanding[offset], FOREVER)
             if key:
                 self.lanes.setdefault(key, Lane()).wait(offset)
                 self._queue_lane(key, fact.at)
@@ -200,6 +201,7 @@ class Subscription:
             entry = self.outstanding[offset]
             self._end_lease(offset, entry)
             entry.due, entry.stamp = due, 0 if fact.by_holder else entry.stamp
+            self.agenda.meet(offset, entry, FOREVER)
             if not entry.key:
                 self._queue(offset, fact.at)
         for key in dict.fromkeys(self.outstanding[offset].key for offset in fact.offsets):
@@ -275,10 +277,8 @@ class Subscription:
     def _queue(self, offset: int, at: int) -> None:
         """Make a waiting message findable: now if it is due, later through the agenda."""
         entry = self.outstanding[offset]
-        due = min(entry.due, entry.expires_at) if entry.expires_at else entry.due
-        if due > at:
-            entry.appointment = self.agenda.make(due, (offset,))
-        else:
+        self.agenda.meet(offset, entry, entry.due if entry.due > at else FOREVER)
+        if entry.due <= at:
             heappush(self.ready, offset)
 
     def _queue_lane(self, key: str, at: int) -> None:
@@ -291,8 +291,7 @@ class Subscription:
             return
         entry = self.outstanding.get(offset)
         if entry is not None and entry.due > at:
-            if entry.appointment is None:
-                entry.appointment = self.agenda.make(entry.due, (offset,))
+            self.agenda.meet(offset, entry, entry.due)
         else:
             heappush(self.lane_ready, (offset, key))
 
@@ -307,8 +306,7 @@ class Subscription:
     def wake(self, offset: int, at: int) -> None:
         """The agenda says that a waiting message has come due."""
         entry = self.outstanding[offset]
-        self.agenda.leave(entry.appointment)
-        entry.appointment = None
+        self.agenda.meet(offset, entry, FOREVER)
         if entry.key:
             self._queue_lane(entry.key, at)
         else:
@@ -377,6 +375,8 @@ class Subscription:
             lane = self.lanes.setdefault(dump.key, Lane())
             lane.live.append(dump.offset)
             lane.leased += dump.leased
+        if not dump.leased and dump.key:
+            self.agenda.meet(dump.offset, entry, FOREVER)
         elif not dump.leased:
             self._queue(dump.offset, 0)
 
