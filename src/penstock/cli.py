@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.azurite_commands import azurite
 from penstock.text_commands import app as text_app
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 
 app.add_typer(text_app, name="text")
+app.command()(azurite)
 
 PORT = "PORT|off"
 

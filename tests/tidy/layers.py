@@ -37,7 +37,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": BELOW_ASSEMBLY | {"assembly"},
     PUBLIC: BELOW_CLI,
     "testing": BELOW_CLI | {PUBLIC},
-    "cli": BELOW_CLI | {PUBLIC, "text_commands"},
+    "azurite_commands": BELOW_CLI,
+    "cli": BELOW_CLI | {PUBLIC, "azurite_commands", "text_commands"},
     "__main__": {"cli"},
 }
 

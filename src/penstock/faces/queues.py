@@ -18,7 +18,7 @@ def provide_queue(
     options: SubscriptionOptions | None = None,
     topic_options: TopicOptions | None = None,
 ) -> None:
-    """Make what is missing, with these options. A subscription whose topic was deleted holds nothing any more, and makes room."""
+    """Make what is missing, with these options. A subscription whose topic was deleted is empty, and makes room."""
     subscription = broker.state.subscription_names.get(name)
     if subscription is not None and not subscription.detached and subscription.topic_name != topic_name:
         raise FailedPreconditionError(f"Subscription {name} reads another topic: {subscription.topic_name}")

@@ -27,6 +27,7 @@ class Request:
     body: bytes
     peer: str  # the address of the other side, without its port
     index: dict[str, str] = field(repr=False)  # the headers by name; the last of several
+    spelled: Sequence[bytes] = ()  # the names of the headers as sent, in the same order
 
     def header(self, name: str, default: str = "") -> str:
         """The value of a header, by its lower-case name; of several, the last."""

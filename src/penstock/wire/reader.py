@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
+from functools import lru_cache
 from typing import NamedTuple, NoReturn, TypeAlias
 
 import httptools
@@ -51,6 +52,7 @@ class RequestReader:
 
     # The request being read; `_clear` starts the next one.
     _headers: list[tuple[str, str]]
+    _spelled: list[bytes]
     _index: dict[str, str]
     _chunks: list[bytes]
 
@@ -119,7 +121,8 @@ class RequestReader:
             return  # a trailer, or the head of a declined upgrade; neither changes the request
         if len(self._headers) >= self._limits.headers_max:
             self._fail(431)
-        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+        self._spelled.append(name)
+        self._headers.append((_lower(name), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         self._quiet_bytes = 0
@@ -202,12 +205,14 @@ class RequestReader:
     def _request(self) -> Request:
         path, _, query = _origin_form(self._target).decode("latin-1").partition("?")
         method = self._method.decode("latin-1")
-        return Request(method, path, query, self._headers, _join(self._chunks), self._peer, self._index)
+        body = _join(self._chunks)
+        return Request(method, path, query, self._headers, body, self._peer, self._index, self._spelled)
 
     def _clear(self) -> None:
         self._method = b""
         self._target = b""
         self._headers = []
+        self._spelled = []
         self._index = {}
         self._chunks = []
         self._body_bytes = 0
@@ -219,6 +224,11 @@ class RequestReader:
     def _enter(self, stage: Stage) -> None:
         self.stage = stage
         self.steps += 1
+
+
+@lru_cache(maxsize=512)  # clients send the same few names over and over
+def _lower(name: bytes) -> str:
+    return name.decode("latin-1").lower()
 
 
 def _join(chunks: Sequence[bytes]) -> bytes:

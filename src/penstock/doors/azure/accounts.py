@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 
 from penstock.errors import InvalidArgumentError
@@ -77,6 +78,7 @@ def read_accounts(text: str | None) -> Accounts:
     return Accounts(accounts, configured=True)
 
 
+@lru_cache(maxsize=4096)
 def is_loopback(address: str) -> bool:
     try:
         parsed = ip_address(address)

@@ -6,6 +6,7 @@ dot or a slash, encoded or not, is only ever a name that is refused.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -63,15 +64,19 @@ def read_parameters(call: Call) -> None:
     """The query, decoded. A bare plus stays a plus: that is how signatures arrive, and no parameter has spaces."""
     parameters = call.parameters
     for part in call.request.query.split("&"):
-        name, _, value = part.partition("=")
+        name, value = _decoded(part) if "%" in part else part.partition("=")[::2]
         if not name:
             continue
-        if "%" in part:
-            name, value = unquote(name), unquote(value, errors="surrogateescape")
         name = name.lower()
         if name in parameters:
             call.repeated.append(name)
         parameters[name] = value
+
+
+@lru_cache(maxsize=1024)  # a signature comes back with every request of its client
+def _decoded(part: str) -> tuple[str, str]:
+    name, _, value = part.partition("=")
+    return unquote(name), unquote(value, errors="surrogateescape")
 
 
 def read_address(call: Call, accounts: Accounts) -> None:

@@ -37,6 +37,7 @@ def iso(instant: int) -> str:
     return datetime.fromtimestamp(instant // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@lru_cache(maxsize=1024)
 def parse_iso(text: str) -> int | None:
     """Nanoseconds since 1970 of an ISO 8601 date or instant in UTC, or None."""
     match = _ISO.fullmatch(text)

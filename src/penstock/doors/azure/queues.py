@@ -142,9 +142,9 @@ def read_metadata(request: Request) -> dict[str, str]:
     """The metadata of a request, names in the case they were sent."""
     metadata: dict[str, str] = {}
     size = 0
-    for name, value in request.headers:
+    for (name, value), spelled in zip(request.headers, request.spelled, strict=True):
         if name.startswith(_PREFIX):
-            key, value = name[len(_PREFIX) :], value.strip()
+            key, value = spelled.decode("latin-1")[len(_PREFIX) :], value.strip()
             _check_pair(key, value, metadata)
             metadata[key] = value
             size += len(key) + len(value)
@@ -160,7 +160,7 @@ def metadata_headers(metadata: Mapping[str, str]) -> list[tuple[str, str]]:
 def _check_pair(name: str, value: str, known: Mapping[str, str]) -> None:
     if not name:
         raise AzureError("EmptyMetadataKey")
-    if not is_metadata_name(name) or name in known:
+    if not is_metadata_name(name) or name.lower() in {each.lower() for each in known}:
         raise AzureError("InvalidMetadata")
     if name.lower() == MAX_DEQUEUE_COUNT and not (value.isascii() and value.isdigit() and len(value) < 6):
         raise AzureError("InvalidMetadata")
