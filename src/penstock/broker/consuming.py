@@ -111,7 +111,8 @@ class Consuming(Returning):
         if plan.passed or (plan.until > subscription.cursor and not plan.messages):
             self.emit(Passed(number, now, plan.until, plan.passed, plan.passed_bytes, plan.filtered))
             subscription.counts.filtered += plan.filtered
-            subscription.counts.drop("expired", plan.passed - plan.filtered)
+            if plan.passed > plan.filtered:
+                subscription.counts.drop("expired", plan.passed - plan.filtered)
         if plan.held:
             held = plan.held
             self.emit(Held(number, [m.offset for m in held], [m.size for m in held], [m.ordering_key for m in held]))
