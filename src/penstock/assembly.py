@@ -56,9 +56,14 @@ class Parts(NamedTuple):
 
 async def open_parts(settings: Settings) -> Parts:
     """The queue of a server, recovered and running, and its doors, not yet open."""
+    from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
 
-    queue = AsyncMessageQueue(open_journal(None if settings.memory else settings.data), limits=server_limits(settings))
+    queue = AsyncMessageQueue(
+        open_journal(None if settings.memory else settings.data),
+        limits=server_limits(settings),
+        describe_source=source_attributes,
+    )
     await queue.start()
     condition = Condition()
     doors = [
@@ -118,7 +123,7 @@ def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Conditi
 
 def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
     try:
-        from penstock.doors.google.server import GoogleDoor
+        from penstock.doors.google.server import GoogleDoor, Options
     except ImportError as error:
         raise UnavailableError(
             f"the pubsub door needs {error.name}: install penstock[google], or close it with --pubsub-port off"
@@ -128,7 +133,17 @@ def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condit
         host=settings.host,
         port=settings.pubsub_port or 0,
         queue=queue,
+        condition=condition,
         log=logging.getLogger("penstock.doors.google"),
+        options=Options(
+            certificate=settings.pubsub_tls_cert,
+            private_key=settings.pubsub_tls_key,
+            tokens=settings.pubsub_tokens,
+            origins=settings.pubsub_cors_origins,
+            may_reset=settings.memory or settings.pubsub_reset,
+            push_allow=settings.push_allow,
+            own_ports=[port for name in DOORS if (port := settings.port_of(name))],
+        ),
     )
 
 

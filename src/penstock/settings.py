@@ -12,6 +12,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     flight_port: int | None = 8815
     http_port: int | None = 8090
     http_allowed_hosts: tuple[str, ...] = ()  # names the HTTP door answers to besides this machine's own
+    pubsub_tokens: tuple[str, ...] = ()  # bearer tokens the Pub/Sub door asks for; none: it asks for nothing
+    pubsub_tls_cert: str | None = None  # PEM files; with them the Pub/Sub door speaks TLS only
+    pubsub_tls_key: str | None = None
+    pubsub_cors_origins: tuple[str, ...] = ()  # web pages that may call it besides this machine's own; "*": every page
+    pubsub_reset: bool = False  # POST /reset forgets everything; with `memory` it always may
+    push_allow: tuple[str, ...] = ()  # networks (127.0.0.0/8) that push may reach besides public ones over https
     azure_accounts: str | None = None  # name:key1[:key2];other:key. None: the development account, on this machine
     azure_tls_cert: str | None = None  # PEM files; with them the Azure door speaks TLS only
     azure_tls_key: str | None = None
@@ -213,6 +220,14 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(_text(name) for name in names)
 
 
+def _networks(value: object) -> tuple[str, ...]:
+    expected = "a list of networks such as 127.0.0.0/8"
+    try:
+        return tuple(str(ip_network(name, strict=False)) for name in _names(value))
+    except ValueError:
+        raise ValueError(expected) from None
+
+
 def _one_of(choices: tuple[str, ...]) -> Callable[[object], str]:
     def parse(value: object) -> str:
         word = str(value).lower()
@@ -227,6 +242,12 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "host": _text,
     **dict.fromkeys(PORTS, _port),
     "http_allowed_hosts": _names,
+    "pubsub_tokens": _names,
+    "pubsub_tls_cert": _text,
+    "pubsub_tls_key": _text,
+    "pubsub_cors_origins": _names,
+    "pubsub_reset": _switch,
+    "push_allow": _networks,
     "azure_accounts": _text,
     "azure_tls_cert": _text,
     "azure_tls_key": _text,

@@ -51,6 +51,7 @@ class Method:
     unary: Unary | None = None
     streaming: Streaming | None = None
     waits: bool = False  # for messages, so that a caller who left need not be served to the end
+    answers_one: bool = False  # a streaming method that takes one request only
 
     @property
     def path(self) -> str:
@@ -184,10 +185,11 @@ class StreamingCall:
 
     def __init__(self, calls: Calls, method: Method, stream: Stream, headers: dict[str, str]) -> None:
         self.headers = headers
+        self.method = method
         self._calls = calls
-        self._method = method
         self._stream = stream
         self._buffer = b""
+        self._over = asyncio.Event()
         self._messages: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._finished = False
@@ -229,7 +231,7 @@ class StreamingCall:
         raw = self._messages.popleft()
         self._stream.credit(len(raw))
         self._stream.refill(_REFILL_BYTES, _STREAM_WINDOW)
-        return decode(self._method.request, whole_message(raw, self.headers))
+        return decode(self.method.request, whole_message(raw, self.headers))
 
     async def send(self, message: bytes) -> None:
         """Send one message; returns when there is room for another."""
@@ -237,6 +239,10 @@ class StreamingCall:
             self.open()
         self._stream.send(framed(message))
         await self._stream.drained()
+
+    async def closed(self) -> None:
+        """Until the client goes or the server stops: either cancels whoever waits here."""
+        await self._over.wait()
 
     def open(self) -> None:
         """Send the headers, so that the client knows the stream is there."""
@@ -257,7 +263,7 @@ class StreamingCall:
             self._task.cancel()
 
     async def _run(self) -> None:
-        method = self._method
+        method = self.method
         assert method.streaming is not None, "a unary method has its own call"
         try:
             self._calls.admit(self.headers, method.path)

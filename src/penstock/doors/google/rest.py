@@ -1,29 +1,206 @@
-"""REST over the same methods: JSON in and out, by the paths of the public API."""
+"""REST over the same methods as gRPC: JSON in, JSON out.
+
+The rule kept here: a request is one of the messages of the wire, put together from path, query and body; everything
+else, errors included, is the method's. A body may repeat what the path says: the path counts.
+"""
 
 from __future__ import annotations
 
-from penstock.doors.google.calls import Calls
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from google.protobuf import json_format
+
+from penstock.doors.google.browsers import Browsers
+from penstock.doors.google.calls import Calls, Context
+from penstock.doors.google.errors import HTTP_STATUSES, CallError, Code, call_error, invalid
+from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.stream import Stream
+from penstock.doors.google.messages import POOL
+from penstock.doors.google.routes import WHOLE, Match, match
+from penstock.wire.failure import where
 from penstock.wire.http1 import Request, Response
+from penstock.wire.message import phrase
+
+JSON = ("Content-Type", "application/json; charset=UTF-8")
+PLAIN = ("Content-Type", "text/plain; charset=utf-8")
+BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
+
+# Parameters every Google API takes; none of them changes what a method does here.
+_SYSTEM = frozenset(
+    {
+        "$.xgafv",
+        "access_token",
+        "alt",
+        "callback",
+        "fields",
+        "key",
+        "oauth_token",
+        "prettyPrint",
+        "quotaUser",
+        "uploadType",
+        "upload_protocol",
+    }
+)
 
 
 class Rest:
-    def __init__(self, calls: Calls) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        browsers: Browsers,
+        reset: Callable[[], Awaitable[None]] | None,
+        documents: dict[str, Callable[[], bytes]],
+    ) -> None:
+        """`reset` forgets everything, where that is allowed; `documents` are JSON files by their path."""
         self._calls = calls
+        self._browsers = browsers
+        self._reset = reset
+        self._documents = documents
 
     async def answer(self, request: Request) -> Response:
-        return Response(200, (), b"Ok\n")
+        refusal = self._browsers.refusal(request)
+        if refusal:
+            response = error_response(CallError(Code.PERMISSION_DENIED, refusal))
+        elif request.method == "OPTIONS":
+            response = Response(204)
+        else:
+            response = await self._answer(request)
+        response.headers = (*response.headers, *self._browsers.headers(request))
+        return response
 
     def refusal(self, status: int) -> Response:
-        return Response(status)
+        """The answer to a request that could not be read."""
+        codes = {413: Code.RESOURCE_EXHAUSTED, 500: Code.INTERNAL, 503: Code.UNAVAILABLE}
+        error = error_response(CallError(codes.get(status, Code.INVALID_ARGUMENT), phrase(status)))
+        return Response(status, error.headers, error.body)
+
+    async def _answer(self, request: Request) -> Response:
+        found = match(request.method, request.path)
+        if found is None:
+            return await self._other(request)
+        try:
+            return await self._call(found, request)
+        except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
+            return error_response(self._calls.error(error, found.route.path))
+
+    async def _other(self, request: Request) -> Response:
+        if request.path == "/" and request.method in ("GET", "HEAD"):
+            return Response(200, (PLAIN,), b"Ok\n")
+        if request.path == "/reset" and request.method == "POST" and self._reset is not None:
+            self._calls.admit(request.index, request.path)
+            await self._reset()
+            return Response(200, (PLAIN,), b"Resetting...\n")
+        if request.path in self._documents and request.method == "GET":
+            return Response(200, (JSON,), self._documents[request.path]())
+        return error_response(CallError(Code.NOT_FOUND, f"There is no {request.method} {request.path[:200]}."))
+
+    async def _call(self, found: Match, request: Request) -> Response:
+        method = self._calls.methods[found.route.path]
+        assert method.unary is not None, "no route leads to a streaming method"
+        self._calls.admit(request.index, method.path)
+        message = request_message(method.request, found, request)
+        context = Context({}, asyncio.get_running_loop(), message.ByteSize())
+        result = await method.unary(message, context)
+        if isinstance(result, bytes):
+            result = method.response.FromString(result)
+        return Response(200, (JSON,), json.dumps(json_format.MessageToDict(result, descriptor_pool=POOL)).encode())
+
+
+def request_message(kind: Any, found: Match, request: Request) -> Any:
+    route = found.route
+    fields: dict[str, Any] = {}
+    if route.body:
+        body = _body(request.body)
+        fields = body if route.body == WHOLE else {route.body: body}
+    for key, value in parse_qsl(request.query, keep_blank_values=True):
+        if key not in _SYSTEM:
+            _put(fields, key.split("."), value)
+    try:
+        message = json_format.ParseDict(fields, kind(), descriptor_pool=POOL)
+    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        raise invalid(f"Invalid JSON payload received. {str(error)[:300]}") from None
+    target, name = message, route.field
+    if "." in name:
+        outer, _, name = name.partition(".")
+        target = getattr(message, outer)
+    setattr(target, name, found.name)
+    return message
+
+
+def _body(body: bytes) -> dict[str, Any]:
+    try:
+        content = msgspec.json.decode(body) if body.strip() else {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise invalid(f"Invalid JSON payload received. {str(error)[:300]}") from None
+    if not isinstance(content, dict):
+        raise invalid("Invalid JSON payload received. The body must be an object.")
+    return content
+
+
+def _put(fields: dict[str, Any], steps: list[str], value: str) -> None:
+    for step in steps[:-1]:
+        inner = fields.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise invalid(f"Invalid query parameter: {'.'.join(steps)[:100]}")
+        fields = inner
+    fields[steps[-1]] = value
+
+
+def error_response(error: CallError) -> Response:
+    status = HTTP_STATUSES[error.code]
+    content: dict[str, Any] = {"code": status, "message": error.message, "status": error.code.name}
+    if error.reason:
+        details = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
+        content["details"] = [{**details, "domain": "pubsub.googleapis.com", "metadata": error.reasons}]
+    return Response(status, (JSON,), json.dumps({"error": content}).encode())
 
 
 class RestCall:
+    """A REST request that came over HTTP/2."""
+
     def __init__(self, rest: Rest, calls: Calls, stream: Stream, headers: dict[str, str]) -> None:
-        stream.reset(1)
+        self._rest = rest
+        self._calls = calls
+        self._stream = stream
+        self._headers = headers
+        self._chunks: list[bytes] = []
+        self._size = 0
 
-    def receive(self, data: bytes) -> None: ...
+    def receive(self, data: bytes) -> None:
+        self._chunks.append(data)
+        self._size += len(data)
+        if self._size > BODY_BYTES_MAX:
+            self._send(self._rest.refusal(413))
 
-    def finish(self) -> None: ...
+    def finish(self) -> None:
+        if not self._stream.local_ended:
+            self._calls.run(self._run())
 
-    def abandon(self) -> None: ...
+    def abandon(self) -> None:
+        return
+
+    async def _run(self) -> None:
+        headers = self._headers
+        path, _, query = headers.get(":path", "/").partition("?")
+        index = {**headers, "host": headers.get(":authority", headers.get("host", ""))}
+        body = b"".join(self._chunks)
+        request = Request(headers.get(":method", ""), path, query, list(index.items()), body, "", index)
+        try:
+            response = await self._rest.answer(request)
+        except Exception as error:  # noqa: BLE001 - the outer edge
+            self._calls.log.error("failed to answer %s %s: %s", request.method, path, where(error))
+            known = call_error(error)
+            response = error_response(known or CallError(Code.INTERNAL, "Internal error."))
+        self._send(response)
+
+    def _send(self, response: Response) -> None:
+        headers = [(":status", str(response.status)), *((name.lower(), value) for name, value in response.headers)]
+        self._stream.send_headers(hpack.encode(headers), end=not response.body)
+        if response.body:
+            self._stream.send(response.body)
+            self._stream.end()

@@ -11,51 +11,93 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import Any, cast
 
+from penstock.doors.google.browsers import Browsers
 from penstock.doors.google.calls import Calls, StreamingCall, UnaryCall
+from penstock.doors.google.endpoints import Endpoints
+from penstock.doors.google.guard import Guard, server_context
 from penstock.doors.google.http2.connection import Connection, Limits
 from penstock.doors.google.http2.frames import PREFACE
 from penstock.doors.google.http2.stream import Receiver, Stream
 from penstock.doors.google.parts import Parts
-from penstock.doors.google.rest import Rest, RestCall
+from penstock.doors.google.postman import Postman
+from penstock.doors.google.push import Push
+from penstock.doors.google.reset import Reset
+from penstock.doors.google.rest import BODY_BYTES_MAX, Rest, RestCall
 from penstock.doors.google.services import methods
-from penstock.doors.port import join_address
+from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
+from penstock.doors.port import Condition, join_address
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.wire.connection import Connection as Http1Connection
 from penstock.wire.http1 import HttpServer
 from penstock.wire.http1 import Limits as Http1Limits
 
-REST_BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
 SWEEP_SECONDS = 1.0
 CONNECTIONS_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    certificate: str | None = None  # PEM files; with them the door speaks TLS only
+    private_key: str | None = None
+    tokens: Sequence[str] = ()
+    origins: Sequence[str] = ()
+    may_reset: bool = False
+    push_allow: Sequence[str] = ()
+    own_ports: Sequence[int] = ()  # of this server, where push does not go
 
 
 class GoogleDoor:
     name = "pubsub"
 
-    def __init__(self, *, host: str, port: int, queue: AsyncMessageQueue, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        queue: AsyncMessageQueue,
+        condition: Condition,
+        log: logging.Logger,
+        options: Options | None = None,
+    ) -> None:
+        options = options or Options()
         self.address = ""
         self.limits = Limits()
         self.log = log
         self.clock = time.monotonic
+        self.refused: Counter[str] = Counter()
         self._host = host
         self._port = port
         self._queue = queue
-        self._parts = Parts(queue)
-        self._calls = Calls(methods(self._parts), log, lambda headers, path: None)
-        self._rest = Rest(self._calls)
+        self._options = options
+        self._own_ports = set(options.own_ports)
+        endpoints = Endpoints(options.push_allow, self._own_ports)
+        tokens = Tokens(queue, queue.clock.now)
+        self._push = Push(queue, Postman(endpoints), tokens, log)
+        self._parts = Parts(queue, lambda config: _check_push(config, endpoints))
+        self._calls = Calls(methods(self._parts, lambda: condition.ready), log, Guard(options.tokens).admit)
+        self._rest = Rest(
+            self._calls,
+            Browsers(host, options.origins),
+            Reset(queue).run if options.may_reset else None,
+            {CERTS_PATH: tokens.certs, DISCOVERY_PATH: lambda: tokens.discovery(self.url)},
+        )
         self._http1 = HttpServer(
             self._rest.answer,
             log=log,
-            limits=Http1Limits(body_bytes_max=REST_BODY_BYTES_MAX, connections_per_address_max=CONNECTIONS_MAX),
+            limits=Http1Limits(body_bytes_max=BODY_BYTES_MAX, connections_per_address_max=CONNECTIONS_MAX),
             refusal=self._rest.refusal,
         )
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._connections: set[Connection] = set()
         self._none_open = asyncio.Event()
-        self.refused: Counter[str] = Counter()
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._options.certificate else 'http'}://{self.address}"
 
     @property
     def hints(self) -> Sequence[str]:
@@ -63,15 +105,19 @@ class GoogleDoor:
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Newcomer(self), self._host, self._port, backlog=1024)
+        tls = server_context(self._options.certificate, self._options.private_key)
+        self._server = await loop.create_server(lambda: Newcomer(self), self._host, self._port, backlog=1024, ssl=tls)
         name = self._server.sockets[0].getsockname()
         self.address = join_address(str(name[0]), int(name[1]))
+        self._own_ports.add(int(name[1]))
         self._queue.watch(self._parts.holdings)
+        self._push.start()
         self._tick()
 
     async def stop(self, grace_seconds: float) -> None:
         if self._server is not None:
             self._server.close()
+        await self._push.stop()
         self._calls.end_streams()
         for connection in list(self._connections):
             connection.wind_down()
@@ -125,6 +171,11 @@ class GoogleDoor:
 
     def http2_connection(self) -> Connection:
         return Connection(self)
+
+
+def _check_push(config: Any, endpoints: Endpoints) -> None:
+    if config.push_endpoint:
+        endpoints.check(config.push_endpoint)
 
 
 class Newcomer(asyncio.Protocol):

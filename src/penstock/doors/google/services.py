@@ -5,11 +5,16 @@ The rule kept here: a method that is not in this table does not exist, and what 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from penstock.doors.google.calls import Method, Streaming, Unary
+from penstock.doors.google.health import SERVICE as HEALTH
+from penstock.doors.google.health import Health
 from penstock.doors.google.messages import message
 from penstock.doors.google.parts import Parts
+from penstock.doors.google.reflection import SERVICES as REFLECTION
+from penstock.doors.google.reflection import Reflection
 
 PUBLISHER = "google.pubsub.v1.Publisher"
 SUBSCRIBER = "google.pubsub.v1.Subscriber"
@@ -19,8 +24,10 @@ POLICIES = "google.iam.v1.IAMPolicy"
 _EMPTY = "google.protobuf.Empty"
 
 
-def methods(parts: Parts) -> list[Method]:
-    return [*publisher(parts), *subscriber(parts)]
+def methods(parts: Parts, is_serving: Callable[[], bool]) -> list[Method]:
+    own = [*publisher(parts), *subscriber(parts), *schema_service(parts), *iam_policy(parts)]
+    services = {method.service for method in own}
+    return [*own, *health(Health(services, is_serving)), *reflection(own)]
 
 
 def _method(service: str, name: str, request: str, response: str, unary: Unary, *, waits: bool = False) -> Method:
@@ -73,6 +80,56 @@ def subscriber(parts: Parts) -> list[Method]:
     pull = _method(SUBSCRIBER, "Pull", "PullRequest", "PullResponse", pulling.pull, waits=True)
     stream = _stream(SUBSCRIBER, "StreamingPull", parts.streaming.serve)
     return [*(_method(SUBSCRIBER, *row) for row in rows), pull, stream]
+
+
+def schema_service(parts: Parts) -> list[Method]:
+    schemas = parts.schemas
+    revisions = "ListSchemaRevisions"
+    rows: list[tuple[str, str, str, Unary]] = [
+        ("CreateSchema", "CreateSchemaRequest", "Schema", schemas.create),
+        ("GetSchema", "GetSchemaRequest", "Schema", schemas.get),
+        ("ListSchemas", "ListSchemasRequest", "ListSchemasResponse", schemas.list),
+        (revisions, f"{revisions}Request", f"{revisions}Response", schemas.list_revisions),
+        ("CommitSchema", "CommitSchemaRequest", "Schema", schemas.commit),
+        ("RollbackSchema", "RollbackSchemaRequest", "Schema", schemas.rollback),
+        ("DeleteSchemaRevision", "DeleteSchemaRevisionRequest", "Schema", schemas.delete_revision),
+        ("DeleteSchema", "DeleteSchemaRequest", _EMPTY, schemas.delete),
+        ("ValidateSchema", "ValidateSchemaRequest", "ValidateSchemaResponse", schemas.validate),
+        ("ValidateMessage", "ValidateMessageRequest", "ValidateMessageResponse", schemas.validate_message),
+    ]
+    return [_method(SCHEMAS, *row) for row in rows]
+
+
+def iam_policy(parts: Parts) -> list[Method]:
+    policies = parts.policies
+    rows: list[tuple[str, str, str, Unary]] = [
+        ("SetIamPolicy", "SetIamPolicyRequest", "Policy", policies.set),
+        ("GetIamPolicy", "GetIamPolicyRequest", "Policy", policies.get),
+        ("TestIamPermissions", "TestIamPermissionsRequest", "TestIamPermissionsResponse", policies.test),
+    ]
+    return [_method(POLICIES, *row) for row in rows]
+
+
+def health(state: Health) -> list[Method]:
+    request, response = (_class(HEALTH, f"HealthCheck{end}") for end in ("Request", "Response"))
+    return [
+        Method(HEALTH, "Check", request, response, state.check),
+        Method(HEALTH, "Watch", request, response, streaming=state.watch, waits=True, answers_one=True),
+    ]
+
+
+def reflection(own: list[Method]) -> list[Method]:
+    return [
+        Method(
+            service,
+            "ServerReflectionInfo",
+            _class(service, "ServerReflectionRequest"),
+            _class(service, "ServerReflectionResponse"),
+            streaming=Reflection(own).serve,
+            waits=True,
+        )
+        for service in REFLECTION
+    ]
 
 
 def _stream(service: str, name: str, streaming: Streaming) -> Method:

@@ -75,7 +75,7 @@ class Stream:
         self.local_ended = False
         self._wire = wire
         self._queue: deque[bytes] = deque()
-        self._trailers: bytes | None = None  # sent once the queue is empty
+        self._trailers: bytes | None = None  # sent once the queue is empty; empty ones end it with a bare frame
         self._drained: asyncio.Future[None] | None = None
 
     # What the one who answers calls.
@@ -102,6 +102,12 @@ class Stream:
             return
         self._trailers = block
         self.flush()
+
+    def end(self) -> None:
+        """Finish without trailers, after what waits has gone out."""
+        if not self.local_ended and self._trailers is None:
+            self._trailers = b""
+            self.flush()
 
     def answer(self, head: bytes, data: bytes, trailers: bytes) -> None:
         """Everything at once, the common case in one write."""
@@ -168,7 +174,7 @@ class Stream:
             wire.write(frames.frame(DATA, 0, self.number, part))
         self._release_writer()
         if self._trailers is not None and not self.local_ended:
-            wire.write(frames.frame(HEADERS, END_HEADERS | END_STREAM, self.number, self._trailers))
+            wire.write(self._ending(self._trailers))
             self._finish()
 
     def drop(self) -> None:
@@ -180,6 +186,11 @@ class Stream:
         self.credit(self.held)
         if self.receiver is not None:
             self.receiver.abandon()
+
+    def _ending(self, trailers: bytes) -> bytes:
+        if trailers:
+            return frames.frame(HEADERS, END_HEADERS | END_STREAM, self.number, trailers)
+        return frames.frame(DATA, END_STREAM, self.number)
 
     def _fits(self, size: int) -> bool:
         return size <= self.room and size <= self._wire.room and size <= self._wire.frame_bytes

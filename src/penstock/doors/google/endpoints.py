@@ -1,0 +1,123 @@
+"""Where push may send: which URLs, which addresses.
+
+The rule kept here: nothing but https to a public address, unless the operator allowed the network it is in. A name is
+resolved once, every address is judged after unwrapping the ways IPv6 has to hide an IPv4 one, and the connection goes
+to the address that was judged, so that a name that changes its mind gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+from penstock.doors.google.errors import CallError, invalid
+
+URL_BYTES_MAX = 2048
+Address: TypeAlias = IPv4Address | IPv6Address
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+
+_NAT64 = ip_network("64:ff9b::/96")
+_COMPATIBLE = ip_network("::/96")
+
+
+class DeniedError(Exception):
+    """The operator did not allow requests to this place."""
+
+
+class Target(NamedTuple):
+    secure: bool
+    host: str
+    port: int
+    path: str  # with the query
+
+    @property
+    def authority(self) -> str:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == (443 if self.secure else 80) else f"{name}:{self.port}"
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(each[4][0]) for each in found]
+
+
+class Endpoints:
+    def __init__(self, allowed: Iterable[str], own_ports: Collection[int], resolver: Resolve = resolve) -> None:
+        """`allowed`: networks as CIDR, to which plain http may go as well."""
+        self._allowed = [ip_network(network, strict=False) for network in allowed]
+        self._own_ports = own_ports
+        self._resolve = resolver
+
+    def check(self, url: str) -> None:
+        """For a new endpoint: CallError if it can never be used."""
+        target = parse(url)
+        try:
+            literal = ip_address("127.0.0.1" if target.host == "localhost" else target.host)
+        except ValueError:
+            return  # a name: judged when it is used, as it may mean something else by then
+        try:
+            self._judge(literal, target)
+        except DeniedError as error:
+            raise _unsupported(f"{error}; see the setting push_allow") from None
+
+    async def addresses(self, target: Target) -> list[str]:
+        """The addresses to connect to. DeniedError if one of them is not allowed, OSError if there are none."""
+        found = await self._resolve(target.host, target.port)
+        for text in found:
+            self._judge(ip_address(text.partition("%")[0]), target)
+        return list(dict.fromkeys(found))
+
+    def _judge(self, address: Address, target: Target) -> None:
+        bare = unwrapped(address)
+        if any(bare in network for network in self._allowed):
+            if bare.is_loopback and target.port in self._own_ports:
+                raise DeniedError("this server does not push to itself")
+            return
+        if not target.secure:
+            raise DeniedError("only https is allowed")
+        if not bare.is_global or bare.is_multicast:
+            raise DeniedError("this address is not allowed")
+
+
+def unwrapped(address: Address) -> Address:
+    """The IPv4 address inside an IPv6 one, however it is wrapped; or the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    if address in _NAT64 or (address in _COMPATIBLE and int(address) > 1):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def parse(url: str) -> Target:
+    """The parts of an endpoint; CallError if it is not one."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        raise _unsupported("it is not a URL") from None
+    if parts.scheme not in ("http", "https") or not host or parts.username or parts.password:
+        raise _unsupported("it is not an http or https URL")
+    if (
+        len(url) > URL_BYTES_MAX
+        or not url.isascii()
+        or any(character <= " " or character == "\x7f" for character in url)
+    ):
+        raise _unsupported("it is too long or holds unfit characters")
+    secure = parts.scheme == "https"
+    query = f"?{parts.query}" if parts.query else ""
+    return Target(secure, host, port or (443 if secure else 80), (parts.path or "/") + query)
+
+
+def _unsupported(why: str) -> CallError:
+    return invalid(f"Unsupported push_endpoint: {why}.")

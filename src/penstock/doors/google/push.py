@@ -1,0 +1,203 @@
+"""Push: messages of push subscriptions go to their endpoints, and the answer's status settles them.
+
+The rule kept here: a subscription is pushed by one task that follows its settings; messages of one ordering key go
+one after the other; an endpoint that fails gets fewer requests and longer pauses, one that answers gets more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from penstock.broker import facts as f
+from penstock.broker.consuming import Delivery
+from penstock.broker.state import State
+from penstock.doors.google.endpoints import DeniedError, parse
+from penstock.doors.google.envelope import seal
+from penstock.doors.google.errors import CallError
+from penstock.doors.google.messages import Subscription
+from penstock.doors.google.postman import Postman
+from penstock.doors.google.tokens import Tokens
+from penstock.doors.google.topics import kept_settings
+from penstock.errors import NotFoundError, PenstockError
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.failure import where
+
+ACKING = frozenset({102, 200, 201, 202, 204})
+AT_ONCE_MIN, AT_ONCE_MAX = 1, 128  # requests in progress for one subscription
+PAUSE_MIN_SECONDS, PAUSE_MAX_SECONDS = 0.1, 60.0
+BATCH_BYTES_MAX = 20 << 20
+WAIT_SECONDS = 60.0
+
+_CHANGES = (f.SubscriptionCreated, f.SubscriptionChanged, f.SubscriptionDeleted, f.Detached)
+
+
+class Plan(NamedTuple):
+    """How a subscription is pushed; a task runs as long as its plan is in force."""
+
+    config: bytes
+    lease_seconds: float
+    with_attempt: bool
+
+
+class Push:
+    """All push subscriptions. Watches the broker's facts."""
+
+    def __init__(self, queue: AsyncMessageQueue, postman: Postman, tokens: Tokens, log: logging.Logger) -> None:
+        self._queue = queue
+        self._postman = postman
+        self._tokens = tokens
+        self._log = log
+        self._running: dict[str, tuple[Plan, asyncio.Task[None]]] = {}
+        self._changed = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._queue.watch(self)
+        self._changed.set()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep())
+
+    async def stop(self) -> None:
+        if self._keeper is None:
+            return
+        self._queue.unwatch(self)
+        tasks = [self._keeper, *(task for _, task in self._running.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def heed(self, facts: Sequence[f.Fact], state: State, now: int) -> None:
+        if any(isinstance(fact, _CHANGES) for fact in facts):
+            self._changed.set()
+
+    def close(self) -> None:
+        return
+
+    async def _keep(self) -> None:
+        """Let what runs follow what is wanted."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            wanted = {each.name: plan for each in self._queue.subscriptions() if (plan := plan_of(each)) is not None}
+            for name, (plan, task) in list(self._running.items()):
+                if wanted.get(name) != plan or task.done():
+                    task.cancel()
+                    del self._running[name]
+            for name in wanted.keys() - self._running.keys():
+                pusher = Pusher(self._queue, self._postman, self._tokens, self._log, name, wanted[name])
+                self._running[name] = (wanted[name], asyncio.get_running_loop().create_task(pusher.run()))
+
+
+def plan_of(metadata: Any) -> Plan | None:
+    if metadata.detached or not metadata.options.extras:
+        return None
+    config = kept_settings(metadata.options.extras, Subscription).push_config
+    if not config.push_endpoint:
+        return None
+    options = metadata.options
+    return Plan(config.SerializeToString(deterministic=True), options.lease_seconds, bool(options.dead_letter_topic))
+
+
+class Pusher:
+    """One subscription."""
+
+    def __init__(
+        self, queue: AsyncMessageQueue, postman: Postman, tokens: Tokens, log: logging.Logger, name: str, plan: Plan
+    ) -> None:
+        self._queue = queue
+        self._postman = postman
+        self._tokens = tokens
+        self._log = log
+        self._name = name
+        self._plan = plan
+        self._config = type(Subscription().push_config).FromString(plan.config)
+        self._at_once = AT_ONCE_MIN
+        self._pause_seconds = 0.0
+        self._told = ""  # the last trouble in the log, so that it is told once
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._round()
+        except NotFoundError:
+            return  # deleted
+        except Exception as error:  # noqa: BLE001 - a bug here must not end in silence
+            self._log.error("pushing %s failed: %s", self._name, where(error))
+
+    async def _round(self) -> None:
+        deliveries = await self._queue.pull(
+            self._name,
+            self._at_once,
+            lease_seconds=self._plan.lease_seconds + 10,
+            max_bytes=BATCH_BYTES_MAX,
+            wait_seconds=WAIT_SECONDS,
+        )
+        if not deliveries:
+            return
+        results = await asyncio.gather(*(self._in_order(lane) for lane in lanes(deliveries)))
+        self._adapt(failed=not all(results))
+        if self._pause_seconds:
+            await asyncio.sleep(self._pause_seconds)
+
+    def _adapt(self, *, failed: bool) -> None:
+        if failed:
+            self._at_once = max(self._at_once // 2, AT_ONCE_MIN)
+            self._pause_seconds = min(max(self._pause_seconds * 2, PAUSE_MIN_SECONDS), PAUSE_MAX_SECONDS)
+        else:
+            self._at_once = min(self._at_once * 2, AT_ONCE_MAX)
+            self._pause_seconds = 0.0
+
+    async def _in_order(self, lane: list[Delivery]) -> bool:
+        for delivery in lane:
+            accepted = await self._deliver(delivery)
+            try:
+                await (self._queue.ack if accepted else self._queue.nack)([delivery.receipt])
+            except PenstockError as error:
+                self._tell(f"could not settle: {error.message}")
+                return False
+            if not accepted:
+                return False  # what follows in the lane went back with it
+        return True
+
+    async def _deliver(self, delivery: Delivery) -> bool:
+        try:
+            status = await self._post(delivery)
+        except (OSError, DeniedError, CallError) as error:  # TimeoutError is an OSError
+            self._tell(f"{type(error).__name__}: {error}")
+            return False
+        if status not in ACKING:
+            self._tell(f"the endpoint answered {status}")
+        return status in ACKING
+
+    async def _post(self, delivery: Delivery) -> int:
+        config = self._config
+        authorization = ""
+        if config.HasField("oidc_token"):
+            audience = config.oidc_token.audience or config.push_endpoint
+            authorization = await self._tokens.authorization(config.oidc_token.service_account_email, audience)
+        return await self._postman.post(
+            parse(config.push_endpoint),
+            seal(config, self._name, delivery, with_attempt=self._plan.with_attempt),
+            authorization=authorization,
+            seconds=self._plan.lease_seconds,
+        )
+
+    def _tell(self, trouble: str) -> None:
+        if trouble != self._told:
+            self._told = trouble
+            self._log.warning("push of %s: %s", self._name, trouble[:200])
+
+
+def lanes(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:
+    """Deliveries that may go at once, each list one after the other."""
+    keyed: dict[str, list[Delivery]] = {}
+    free: list[list[Delivery]] = []
+    for delivery in deliveries:
+        key = delivery.message.ordering_key
+        if key:
+            keyed.setdefault(key, []).append(delivery)
+        else:
+            free.append([delivery])
+    return [*keyed.values(), *free]

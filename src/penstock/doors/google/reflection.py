@@ -1,0 +1,92 @@
+"""gRPC server reflection (v1 and v1alpha), so that grpcurl and its like can ask what is here.
+
+The rule kept here: the services are those of the method table; their files are the ones the wire's messages come
+from, with the services written into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf import descriptor_pb2
+
+from penstock.doors.google.calls import Method, StreamingCall
+from penstock.doors.google.errors import Code
+from penstock.doors.google.messages import POOL, message
+
+SERVICES = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
+
+
+class Reflection:
+    def __init__(self, methods: Iterable[Method]) -> None:
+        self._methods = list(methods)
+        self._services = {method.service: method.request.DESCRIPTOR.file for method in self._methods}
+
+    async def serve(self, call: StreamingCall) -> None:
+        package = call.method.service.rpartition(".")[0]
+        while (request := await call.next_request()) is not None:
+            response = message(f"{package}.ServerReflectionResponse")(valid_host=request.host)
+            response.original_request.CopyFrom(request)
+            self._answer(request, response)
+            await call.send(response.SerializeToString())
+
+    def _answer(self, request: Any, response: Any) -> None:
+        which = request.WhichOneof("message_request")
+        if which == "list_services":
+            for name in sorted(self._services):
+                response.list_services_response.service.add(name=name)
+            return
+        files = self._files(which, request)
+        if files:
+            response.file_descriptor_response.file_descriptor_proto.extend(files)
+        else:
+            response.error_response.error_code = int(Code.NOT_FOUND)
+            response.error_response.error_message = "not found"
+
+    def _files(self, which: str | None, request: Any) -> list[bytes]:
+        try:
+            if which == "file_by_filename":
+                file = POOL.FindFileByName(request.file_by_filename)
+            elif which == "file_containing_symbol":
+                file = self._file_of(request.file_containing_symbol)
+            else:
+                return []
+        except KeyError:
+            return []
+        return [self._encoded(each) for each in _with_needed(file)]
+
+    def _file_of(self, symbol: str) -> Any:
+        for service, file in self._services.items():
+            if symbol == service or symbol.startswith(f"{service}."):
+                return file
+        return POOL.FindFileContainingSymbol(symbol)
+
+    def _encoded(self, file: Any) -> bytes:
+        described = descriptor_pb2.FileDescriptorProto.FromString(file.serialized_pb)
+        for service in sorted(name for name, home in self._services.items() if home.name == file.name):
+            written = described.service.add(name=service.rpartition(".")[2])
+            for method in self._methods:
+                if method.service == service:
+                    _write(written.method.add(), method)
+        encoded: bytes = described.SerializeToString()
+        return encoded
+
+
+def _write(target: Any, method: Method) -> None:
+    target.name = method.name
+    target.input_type = f".{method.request.DESCRIPTOR.full_name}"
+    target.output_type = f".{method.response.DESCRIPTOR.full_name}"
+    target.client_streaming = method.streaming is not None and not method.answers_one
+    target.server_streaming = method.streaming is not None
+
+
+def _with_needed(file: Any) -> list[Any]:
+    """A file and all it depends on."""
+    found, waiting = {}, [file]
+    while waiting:
+        each = waiting.pop()
+        if each.name not in found:
+            found[each.name] = each
+            waiting.extend(each.dependencies)
+    return list(found.values())

@@ -1,0 +1,116 @@
+"""OIDC tokens for push, signed with a key of this server whose public part anyone may read.
+
+The rule kept here: the private key is made once, kept with the data and shown to nobody; a token is good for an hour
+and for one audience, and is used again until it is nearly over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from penstock.broker.model import SECOND
+from penstock.faces.awaitable import AsyncMessageQueue
+
+KIND, NAME = "google.push-key", "rsa"
+ISSUER = "https://accounts.google.com"  # what the verifying libraries insist on
+LIFE_SECONDS = 3600
+RENEW_SECONDS = 300
+
+CERTS_PATH = "/oauth2/v3/certs"
+DISCOVERY_PATH = "/.well-known/openid-configuration"
+
+
+class Tokens:
+    def __init__(self, queue: AsyncMessageQueue, now: Callable[[], int]) -> None:
+        self._queue = queue
+        self._now = now
+        self._key: Any = None
+        self._lock = asyncio.Lock()
+        self._issued: dict[tuple[str, str], tuple[int, str]] = {}  # (email, audience) -> (expiry, token)
+
+    async def authorization(self, email: str, audience: str) -> str:
+        """The value of an Authorization header."""
+        now = self._now() // SECOND
+        known = self._issued.get((email, audience))
+        if known is not None and known[0] - RENEW_SECONDS > now:
+            return f"Bearer {known[1]}"
+        token = self._sign(await self._private_key(), email, audience, now)
+        if len(self._issued) > 1000:
+            self._issued.clear()
+        self._issued[email, audience] = (now + LIFE_SECONDS, token)
+        return f"Bearer {token}"
+
+    def _sign(self, key: Any, email: str, audience: str, now: int) -> str:
+        import jwt
+
+        claims = {"iss": ISSUER, "aud": audience, "azp": email, "sub": email, "email": email, "email_verified": True}
+        return jwt.encode(
+            {**claims, "iat": now, "exp": now + LIFE_SECONDS}, key, algorithm="RS256", headers={"kid": key_id(key)}
+        )
+
+    async def _private_key(self) -> Any:
+        async with self._lock:
+            if self._key is None:
+                kept = self._queue.document(KIND, NAME)
+                self._key = await asyncio.to_thread(_load if kept else _make, kept or b"")
+                if not kept:
+                    await self._queue.put_document(KIND, NAME, _dump(self._key))
+        return self._key
+
+    # ------------------------------------------------------------------ the public part
+
+    def certs(self) -> bytes:
+        """The JSON Web Key Set; empty until a token was asked for."""
+        kept = self._queue.document(KIND, NAME)
+        return json.dumps({"keys": [_public(_load(kept))] if kept else []}).encode()
+
+    def discovery(self, base: str) -> bytes:
+        algorithms = ["RS256"]
+        content = {"issuer": ISSUER, "jwks_uri": f"{base}{CERTS_PATH}", "response_types_supported": ["id_token"]}
+        content |= {"subject_types_supported": ["public"], "id_token_signing_alg_values_supported": algorithms}
+        return json.dumps(content).encode()
+
+
+def _make(_: bytes) -> Any:
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def _load(pem: bytes) -> Any:
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    return load_pem_private_key(pem, None)
+
+
+def _dump(key: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization as s
+
+    pem: bytes = key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
+    return pem
+
+
+def key_id(key: Any) -> str:
+    modulus = key.public_key().public_numbers().n
+    return f"{modulus & (1 << 80) - 1:020x}"
+
+
+def _public(key: Any) -> dict[str, str]:
+    numbers = key.public_key().public_numbers()
+    return {
+        "kty": "RSA",
+        "use": "sig",
+        "alg": "RS256",
+        "kid": key_id(key),
+        "n": _unsigned(numbers.n),
+        "e": _unsigned(numbers.e),
+    }
+
+
+def _unsigned(number: int) -> str:
+    data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
