@@ -313,8 +313,9 @@ class Model:
         topic = self.topics[name]
         readers = [s for s in self.subscriptions.values() if s.topic is topic]
         waiting = [copy.message.offset for reader in readers for copy in reader.alive(self.now)]
-        kept = [min([*each.unacked, each.tail]) for each in self.snapshots.values() if each.topic is topic]
-        return min([len(topic.log), *waiting, *kept])
+        snapshots = [each for each in self.snapshots.values() if each.topic is topic]
+        kept = [offset for each in snapshots for offset in each.unacked if topic.log[offset].expires_at > self.now]
+        return min([len(topic.log), *waiting, *kept, *(each.tail for each in snapshots)])
 
 
 def _fresh(message: Message) -> Copy:

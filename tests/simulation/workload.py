@@ -64,6 +64,7 @@ class Workload:
         ]  # fmt: skip
         self._calls += [self.replace, self.move, self.peek, self.recreate] if wild else []
         self._wild = wild
+        self._bodies = 0  # made so far: no two are the same
 
     def set_up(self, queue: MessageQueue) -> None:
         for topic in ("orders", "dead"):
@@ -87,7 +88,8 @@ class Workload:
         self._answer("publish", "", bodies, ids, [], 0)
 
     def _draft(self) -> Draft:
-        body = b"%d:" % len(self.published) + self.random.randbytes(self.random.choice((0, 4, 40, 900)))
+        self._bodies += 1
+        body = b"%d:" % self._bodies + self.random.randbytes(self.random.choice((0, 4, 40, 900)))
         if not self._wild:
             return Draft(body, {}, self.random.choice(KEYS))
         attributes = self.random.choice(({}, {"a": "1"}, {"b": "é"}))

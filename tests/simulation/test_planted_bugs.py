@@ -1,0 +1,135 @@
+"""The simulations can fail: bugs planted one at a time, and each must be found.
+
+A suite is trusted only for what it has been seen to catch. A bug is planted by replacing one function; the model or the
+power cuts then have a bounded number of tries. (`synchronous=NORMAL` is planted beside the power cuts.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from penstock.broker import consuming
+from penstock.broker.facts import Acked, Fact
+from penstock.broker.housekeeping import Broker
+from penstock.broker.leases import Entry
+from penstock.broker.model import Batch
+from penstock.broker.ordering import Lane
+from penstock.broker.returning import Returning
+from penstock.broker.subscription import Subscription
+from penstock.faces.pipeline import Pipeline
+from tests.simulation import test_broker_power_cuts as power_cuts
+from tests.simulation.test_model import Machine
+
+EXAMPLES_MAX = 3_000
+SEEDS = range(4)
+
+
+def _acks_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Pipeline.add
+
+    def planted(self: Pipeline, facts: Sequence[Fact], batches: Sequence[Batch]) -> int:
+        return add(self, [fact for fact in facts if not isinstance(fact, Acked)], batches)
+
+    monkeypatch.setattr(Pipeline, "add", planted)
+
+
+def _reply_before_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planted(self: Pipeline, number: int) -> None:
+        if number % 3 == 0:
+            self.flush()
+
+    monkeypatch.setattr(Pipeline, "wait", planted)
+    monkeypatch.setattr(power_cuts, "CACHE_BYTES", 10**8)  # what is not committed cannot be read
+
+
+def _every_receipt_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consuming, "_is_good", lambda subscription, entry, stamp, now: True)
+
+
+def _receipts_outlive_their_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consuming, "_is_good", lambda subscription, entry, stamp, now: entry.stamp == stamp)
+
+
+def _attempts_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease_again = Subscription._lease_again
+
+    def planted(self: Subscription, entry: Entry, *rest: Any) -> None:
+        lease_again(self, entry, *rest)
+        entry.attempts -= 1
+
+    monkeypatch.setattr(Subscription, "_lease_again", planted)
+
+
+def _order_ignored_after_nack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lane, "later_leased", lambda self, offset: [offset])
+
+
+def _order_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.broker.selection.Selection._is_blocked", lambda self, key: False)
+
+
+def _seek_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seek = Broker.seek_to_offset
+    monkeypatch.setattr(Broker, "seek_to_offset", lambda self, now, name, offset: seek(self, now, name, offset + 1))
+
+
+def _dead_letter_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planted(
+        self: Returning, topic: Any, subscription: Any, now: int, messages: Any, destination: str, reason: str
+    ) -> None:
+        self._drop(subscription, now, [message.offset for message in messages], reason)
+
+    monkeypatch.setattr(Returning, "move", planted)
+
+
+def _backoff_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.broker.returning.backoff", lambda options, attempts: 0)
+
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+FOUND_BY_MODEL: list[Plant] = [
+    _acks_not_written,
+    _every_receipt_is_good,
+    _receipts_outlive_their_lease,
+    _attempts_not_counted,
+    _order_ignored_after_nack,
+    _order_ignored,
+    _seek_off_by_one,
+    _dead_letter_not_published,
+    _backoff_forgotten,
+]
+FOUND_BY_CUTS: list[Plant] = [
+    _acks_not_written,
+    _reply_before_commit,
+    _attempts_not_counted,
+    _dead_letter_not_published,
+]
+
+
+@pytest.mark.parametrize("plant", FOUND_BY_MODEL)
+def test_the_model_finds_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    bounded = settings(
+        max_examples=EXAMPLES_MAX,
+        stateful_step_count=50,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    with pytest.raises((AssertionError, IndexError, KeyError)):
+        run_state_machine_as_test(Machine, settings=bounded)
+
+
+@pytest.mark.parametrize("plant", FOUND_BY_CUTS)
+def test_the_power_cuts_find_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert power_cuts.broken_promises(SEEDS) > 0
