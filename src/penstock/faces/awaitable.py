@@ -11,7 +11,6 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from penstock.broker.consuming import Delivery, Peeked, Pulled, Renewed, Settled
@@ -43,7 +42,6 @@ class AsyncMessageQueue(Lookups):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake_writer = threading.Event()
         self._stopping = False
-        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")
         self._writer = threading.Thread(target=self._write, name="penstock-writer", daemon=True)
         super().__init__(journal, **parts)
         self._room = WaitingRoom(self.clock)
@@ -77,7 +75,6 @@ class AsyncMessageQueue(Lookups):
         self._wake_writer.set()
         if self._writer.is_alive():
             await asyncio.to_thread(self._writer.join)
-        self._reader.shutdown(wait=True)
         await asyncio.to_thread(self._close_journal)
 
     async def _flush_quietly(self) -> None:
@@ -172,14 +169,13 @@ class AsyncMessageQueue(Lookups):
         return result
 
     async def _read(self, question: steps.Question) -> int | None:
+        tail = self._tail(question.topic)
         await self._committed(self._submit())  # only what is committed can be read
         if not self._journal.durable:
-            return self._answer(question)
-        assert self._loop is not None, "a caller runs in the loop"
+            return self._answer(question, tail)
         if isinstance(question, steps.Find):
-            return await self._loop.run_in_executor(self._reader, self._journal.find, *question)
-        messages = await self._loop.run_in_executor(self._reader, self._journal.read, *question)
-        self._broker.load(question.topic, messages)
+            return await asyncio.wrap_future(self._reads.run(self._journal.find, *question))
+        self._load(question, await asyncio.wrap_future(self._reads.read(question)), tail)
         return None
 
     async def _keep_house(self) -> None:
@@ -255,12 +251,16 @@ class AsyncMessageQueue(Lookups):
         lease_seconds: float | None = None,
         max_bytes: int = 0,
         wait_seconds: float = 0,
+        holder: str = "",
     ) -> list[Delivery]:
-        """Lease up to `max_messages`; with nothing ready, wait up to `wait_seconds` for something."""
+        """Lease up to `max_messages`; with nothing ready, wait up to `wait_seconds` for something.
+
+        `holder`: who asks. While somebody has messages of an ordering key, nobody else gets more of that key.
+        """
         until = self._now() + int(wait_seconds * SECOND)
         while True:
             since = self.standing(name)
-            walk = steps.pull(self._broker, self._now, name, max_messages, lease_seconds, max_bytes)
+            walk = steps.pull(self._broker, self._now, name, max_messages, lease_seconds, max_bytes, holder)
             deliveries = await self._drive(walk)
             self._pass_on(name)
             if deliveries or not await self._wait(name, until, since):
@@ -353,7 +353,7 @@ class AsyncMessageQueue(Lookups):
         if first >= until:
             return []
         assert self._loop is not None, "a caller runs in the loop"
-        return await self._loop.run_in_executor(self._reader, self._journal.read, topic.number, first, until)
+        return await asyncio.wrap_future(self._reads.run(self._journal.read, topic.number, first, until))
 
     async def first_offset_at(self, topic_name: str, at: int) -> int:
         return await self._drive(steps.first_offset_at(self._broker.state.topic(topic_name), at))

@@ -89,8 +89,9 @@ class MessageQueue(Face):
         try:
             while True:
                 question = walk.send(answer)
+                tail = self._tail(question.topic)
                 self._wait(self._submit())  # only what is committed can be read
-                answer = self._answer(question)
+                answer = self._answer(question, tail)
         except StopIteration as stop:
             result: T = stop.value
             return result

@@ -13,11 +13,14 @@ from typing import TypeVar
 from penstock.broker.housekeeping import Broker
 from penstock.broker.ledger import CACHE_BYTES
 from penstock.broker.limits import Limits
+from penstock.broker.log import Need
+from penstock.broker.model import Message
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.errors import PenstockError, UnavailableError
 from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
 from penstock.faces.pipeline import Pipeline
+from penstock.faces.reading import ReadAhead
 from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
 from penstock.faces.watcher import Watcher
 from penstock.journal.port import Journal, JournalFullError
@@ -41,6 +44,7 @@ class Face:
         self._journal = journal
         self._broker = Broker(limits, cache_bytes=cache_bytes, describe_source=describe_source)
         self._pipeline = Pipeline(journal)
+        self._reads = ReadAhead(journal)
         self._capacity = CapacityWatch()
         self._watchers: list[Watcher] = []
         self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
@@ -121,12 +125,23 @@ class Face:
         """Whether the journal has room again; a face without a writer thread looks for it here."""
         return not self._journal.full
 
-    def _answer(self, question: Question) -> int | None:
-        """Read what a step asks for, from committed messages."""
+    def _tail(self, number: int) -> int:
+        topic = self._broker.state.topics.get(number)
+        return topic.tail if topic is not None else 0
+
+    def _answer(self, question: Question, tail: int) -> int | None:
+        """Read what a step asks for, from committed messages: those below `tail`."""
         if isinstance(question, Find):
             return self._journal.find(question.topic, question.at)
-        self._broker.load(question.topic, self._journal.read(question.topic, question.first, question.until))
+        if not self._journal.durable:
+            self._broker.load(question.topic, self._journal.read(*question))
+        else:
+            self._load(question, self._reads.read(question).result(), tail)
         return None
+
+    def _load(self, need: Need, messages: list[Message], tail: int) -> None:
+        self._broker.load(need.topic, messages)
+        self._reads.go_on(self._broker, need.topic, messages, tail)
 
     def _is_tick_due(self) -> bool:
         now = self._now()
@@ -149,6 +164,7 @@ class Face:
                 self._pipeline.close_with(self._broker.state.dump())
                 self._pipeline.flush()
         finally:
+            self._reads.close()
             self._journal.close()
 
 

@@ -43,19 +43,26 @@ class Journal(Protocol):
     durable: bool  # False: a commit is done when it is applied, there is nothing to wait for
 
     def recover(self) -> Recovered:
-        """The last snapshot and every later fact, checked; called once, before anything else."""
+        """The last snapshot and every later fact, checked; called before anything else, and again after a refusal."""
 
     def commit(self, commit: Commit) -> None:
         """Make one step durable. JournalFullError: nothing was written. JournalFailedError: stop."""
 
-    def read(self, topic: int, first: int, until: int) -> list[Message]:
-        """The messages with first <= offset < until, complete and in order; a gap is a DamagedStoreError."""
+    def read(self, topic: int, first: int, until: int, whole: bool = False) -> list[Message]:
+        """The messages with first <= offset < until, complete and in order; a gap is a DamagedStoreError.
+
+        What `forget` or `sweep` covered is left out. With `whole` the answer may go on to the end of the batch it
+        stopped in: a reader that comes back for the rest would have to open that batch again.
+        """
 
     def find(self, topic: int, at: int) -> int | None:
         """The first stored offset published at or after `at`; None if there is none."""
 
     def forget(self, topic: int, until: int) -> None:
-        """Messages below `until` are no longer needed; whole batches below it may go, now or later."""
+        """Messages below `until` are no longer needed; whole batches below it may go, now or later.
+
+        `until` at the last possible offset means that the topic is deleted.
+        """
 
     def sweep(self, heads: Mapping[int, int]) -> None:
         """After recovery: forget below each topic's head, and everything of topics not named."""

@@ -28,12 +28,12 @@ class Readers:
         self._lock = Lock()
         self._closed = False
 
-    def read(self, topic: int, first: int, until: int) -> list[Message]:
+    def read(self, topic: int, first: int, until: int, whole: bool) -> list[Message]:
         places = {"topic": log_key(topic, 0), "first": log_key(topic, first), "last": log_key(topic, until - 1)}
         with self.connection() as reader:
             rows = reader.execute(SQL["read_batches"], places).fetchall()
         first = max(first, self._floors[topic])  # asked after the fetch: what was forgotten meanwhile may be missing
-        return _pick(rows, topic, first, until)
+        return _pick(rows, topic, first, until, whole)
 
     def find(self, topic: int, at: int) -> int | None:
         floor = self._floors[topic]
@@ -64,7 +64,7 @@ class Readers:
                 self.close()
 
 
-def _pick(rows: list[Row], topic: int, first: int, until: int) -> list[Message]:
+def _pick(rows: list[Row], topic: int, first: int, until: int, whole: bool) -> list[Message]:
     found: list[Message] = []
     wanted = first
     for row in rows:
@@ -75,7 +75,7 @@ def _pick(rows: list[Row], topic: int, first: int, until: int) -> list[Message]:
             continue
         if start > wanted:
             break
-        found += messages[wanted - start : until - start]
+        found += messages[wanted - start : None if whole else until - start]
         wanted = min(end, until)
     if wanted < until:
         raise DamagedStoreError(

@@ -1,0 +1,54 @@
+"""Reading from the journal in a thread of its own, and one block ahead of whoever drains a backlog.
+
+The rule kept here: only committed messages are read, and each topic has at most one block waiting. While one block
+is being consumed the next is read and decoded, so that a deep queue gives its messages as fast as an empty one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from penstock.broker.housekeeping import Broker
+from penstock.broker.log import Need
+from penstock.broker.model import Message
+from penstock.journal.port import Journal
+
+T = TypeVar("T")
+
+TOPICS_AHEAD = 8  # blocks kept ready, of the topics drained last
+
+
+class ReadAhead:
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")
+        self._ahead: OrderedDict[int, tuple[int, Future[list[Message]]]] = OrderedDict()  # topic -> (first, block)
+
+    def read(self, need: Need) -> Future[list[Message]]:
+        """The messages a command asked for; perhaps they are here already."""
+        first, block = self._ahead.pop(need.topic, (-1, None))
+        if block is not None and first == need.first:
+            return block
+        return self.run(self._journal.read, *need, True)
+
+    def run(self, question: Callable[..., T], *words: Any) -> Future[T]:
+        return self._threads.submit(question, *words)
+
+    def go_on(self, broker: Broker, topic_number: int, messages: list[Message], tail: int) -> None:
+        """A block was loaded: begin with the one behind it, as far as messages are committed."""
+        topic = broker.state.topics.get(topic_number)
+        if topic is None or not messages:
+            return
+        first = messages[-1].offset + 1
+        if first < tail and broker.cache.get(topic_number, first) is None:
+            need = broker.cache.need(topic_number, first, tail, topic.mean_bytes())
+            self._ahead[topic_number] = (first, self.run(self._journal.read, *need, True))
+            if len(self._ahead) > TOPICS_AHEAD:
+                self._ahead.popitem(last=False)[1][1].cancel()
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._ahead.clear()
