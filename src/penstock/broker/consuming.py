@@ -69,9 +69,19 @@ class Renewed(NamedTuple):
 
 class Consuming(Returning):
     def pull(
-        self, now: int, name: str, max_messages: int, *, lease_seconds: float | None = None, max_bytes: int = 0
+        self,
+        now: int,
+        name: str,
+        max_messages: int,
+        *,
+        lease_seconds: float | None = None,
+        max_bytes: int = 0,
+        holder: str = "",
     ) -> Pulled:
-        """Lease up to `max_messages`; `max_bytes` bounds the answer, but never below one message."""
+        """Lease up to `max_messages`; `max_bytes` bounds the answer, but never below one message.
+
+        `holder`: who asks. While somebody has messages of an ordering key, nobody else gets more of that key.
+        """
         subscription = self.state.subscription(name)
         topic = self.state.read_topic(subscription)
         if topic is None:
@@ -79,7 +89,7 @@ class Consuming(Returning):
         need = self.settle_due(topic, subscription, now)
         if need is not None:
             return Pulled([], need, True)
-        selection = Selection(topic, subscription, self.cache, now)
+        selection = Selection(topic, subscription, self.cache, now, holder=holder)
         plan = selection.run(self._room_for(subscription, max_messages, max_bytes))
         if plan.need is not None:
             selection.put_back()
@@ -88,7 +98,10 @@ class Consuming(Returning):
         if not plan.messages:
             self._note_use(subscription, now)
         seconds = subscription.options.lease_seconds if lease_seconds is None else lease_seconds
-        return Pulled(self._lease(subscription, now, seconds, plan), None, plan.cut or bool(plan.expired))
+        deliveries = self._lease(subscription, now, seconds, plan)
+        for key in {message.ordering_key for message in plan.messages} & subscription.lanes.keys():
+            subscription.lanes[key].holder = holder
+        return Pulled(deliveries, None, plan.cut or bool(plan.expired))
 
     def _room_for(self, subscription: Subscription, max_messages: int, max_bytes: int) -> Room:
         options, flow_bytes = subscription.options, 0

@@ -14,9 +14,10 @@ from collections import deque
 class Lane:
     """The outstanding messages of one ordering key, oldest first."""
 
-    __slots__ = ("held", "held_sizes", "leased", "live")
+    __slots__ = ("held", "held_sizes", "holder", "leased", "live")
 
     def __init__(self) -> None:
+        self.holder = ""  # who has the leased ones, while there are any; not part of the state
         self.live: list[int] = []  # offsets with an entry; the first `leased` of them are leased
         self.leased = 0
         self.held: deque[int] = deque()
@@ -29,6 +30,10 @@ class Lane:
             return self.live[index]
         index -= len(self.live)
         return self.held[index] if index < len(self.held) else None
+
+    def is_held_by_another(self, holder: str) -> bool:
+        """Consumers side by side would undo the order: while one has messages of the key, only it gets more."""
+        return self.leased > 0 and self.holder != holder
 
     def waiting_count(self) -> int:
         return len(self.live) - self.leased + len(self.held)

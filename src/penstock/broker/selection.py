@@ -91,7 +91,10 @@ class Selection:
         cache: LogCache,
         now: int,
         pinned: dict[tuple[int, int], Message] | None = None,
+        holder: str = "",
     ) -> None:
+        self.holder = holder
+        self.others: list[tuple[int, str]] = []  # ready lanes that another holder has: passed over
         self.topic = topic
         self.subscription = subscription
         self.cache = cache
@@ -100,13 +103,20 @@ class Selection:
         self.plan = Plan(subscription.cursor)
 
     def run(self, room: Room) -> Plan:
-        if room.messages > 0 and self._redeliveries(room):
+        again = room.messages > 0 and self._redeliveries(room)
+        self._leave_to_others()
+        if again:
             self.plan.fresh = len(self.plan.messages)
             if self._is_plain():
                 self._scan_plain(room)
             else:
                 self._scan(room)
         return self.plan
+
+    def _leave_to_others(self) -> None:
+        for item in self.others:
+            heappush(self.subscription.lane_ready, item)
+        self.subscription.passed_over = len(self.others)
 
     def put_back(self) -> None:
         """Nothing was delivered after all: the candidates are ready as before."""
@@ -157,6 +167,9 @@ class Selection:
         offset, key = self.subscription.lane_ready[0]
         lane = self.subscription.lanes.get(key)
         used = self.plan.lane_use.get(key, 0)
+        if lane is not None and lane.is_held_by_another(self.holder):
+            self.others.append(heappop(self.subscription.lane_ready))
+            return True
         if lane is None or key in self.plan.blocked or not self._may_leave(lane, used, offset):
             heappop(self.subscription.lane_ready)  # stale, twice in the heap, or behind one that was put off
             return True
@@ -191,6 +204,8 @@ class Selection:
 
     def _may_leave(self, lane: Lane, used: int, offset: int) -> bool:
         if lane.leased + used >= self.subscription.options.ordering_window or lane.waiting(used) != offset:
+            return False
+        if lane.is_held_by_another(self.holder):
             return False
         entry = self.subscription.outstanding.get(offset)
         return entry is None or entry.due <= self.now
@@ -305,6 +320,8 @@ class Selection:
             return True
         used = self.plan.lane_use.get(key, 0)
         lane = self.subscription.lanes.get(key)
+        if lane is not None and lane.is_held_by_another(self.holder):
+            return True
         waiting = max(0, lane.waiting_count() - used) if lane else 0
         leased = lane.leased if lane else 0
         return waiting > 0 or leased + used >= self.subscription.options.ordering_window

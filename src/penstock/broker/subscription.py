@@ -74,6 +74,7 @@ class Subscription:
         self.agenda = Agenda()
         self.ready: list[int] = []  # heap of offsets that may be delivered again; may hold stale ones
         self.lane_ready: list[tuple[int, str]] = []  # the same for the next message of each lane
+        self.passed_over = 0  # of these, how many the last look left to other holders; derived
         self.lanes: dict[str, Lane] = {}
         self.lows: list[int] = []  # heap over the outstanding offsets; may hold stale ones
 

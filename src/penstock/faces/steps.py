@@ -33,7 +33,13 @@ Now: TypeAlias = Callable[[], int]
 
 
 def pull(
-    broker: Broker, now: Now, name: str, max_messages: int, lease_seconds: float | None, max_bytes: int
+    broker: Broker,
+    now: Now,
+    name: str,
+    max_messages: int,
+    lease_seconds: float | None,
+    max_bytes: int,
+    holder: str = "",
 ) -> Steps[list[Delivery]]:
     """Up to `max_messages`, gathered over as many looks as it takes."""
     deliveries: list[Delivery] = []
@@ -41,7 +47,8 @@ def pull(
         room = max_bytes - sum(each.message.size for each in deliveries) if max_bytes else 0
         if max_bytes and room <= 0:
             break
-        pulled = broker.pull(now(), name, max_messages - len(deliveries), lease_seconds=lease_seconds, max_bytes=room)
+        left = max_messages - len(deliveries)
+        pulled = broker.pull(now(), name, left, lease_seconds=lease_seconds, max_bytes=room, holder=holder)
         deliveries = deliveries + pulled.deliveries if deliveries else pulled.deliveries
         if pulled.need is not None:
             yield pulled.need

@@ -33,6 +33,7 @@ class WaitingRoom:
         self._waiting: dict[int, OrderedDict[asyncio.Future[None], None]] = {}  # by subscription, first come first
         self._topics: dict[int, dict[int, None]] = {}  # topic -> subscriptions that somebody waits on
         self._alarms: dict[int, NextDue] = {}  # by subscription
+        self._left_to_others: dict[int, tuple[int, int, int]] = {}  # subscription -> how it stood when all were called
         self.closed = False
 
     async def wait(self, subscription: Subscription, now: int, until: int) -> None:
@@ -61,6 +62,7 @@ class WaitingRoom:
             waiting.pop(called, None)
         if not waiting:
             self._waiting.pop(subscription, None)
+            self._left_to_others.pop(subscription, None)
             self._drop_alarm(subscription)
             subscriptions = self._topics.get(topic, {})
             subscriptions.pop(subscription, None)
@@ -104,9 +106,18 @@ class WaitingRoom:
     def pass_on(self, subscription: Subscription, now: int) -> None:
         """Someone has looked: call the next one if more is ready, or when it will be."""
         if subscription.number in self._waiting:
-            if subscription.ready or subscription.lane_ready:
+            if subscription.ready or len(subscription.lane_ready) > subscription.passed_over:
                 self.wake(subscription.number, 1)
+            elif subscription.passed_over:
+                self._call_holders(subscription)
             self.set_alarm(subscription, now)
+
+    def _call_holders(self, subscription: Subscription) -> None:
+        """What is ready is another's: all look once. Two who may not have it must not call each other for ever."""
+        seen = (subscription.stamp, subscription.settled, subscription.in_flight)
+        if self._left_to_others.get(subscription.number) != seen:
+            self._left_to_others[subscription.number] = seen
+            self.wake_all(subscription.number)
 
     # ------------------------------------------------------------------ alarms
 

@@ -8,6 +8,7 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from penstock.broker.names import parse_receipt
@@ -37,6 +38,7 @@ PERMANENT = "PERMANENT_FAILURE_INVALID_ACK_ID"
 class Pulling:
     def __init__(self, queue: AsyncMessageQueue) -> None:
         self._queue = queue
+        self._numbers = count(1)
 
     async def pull(self, request: Any, context: Context) -> bytes:
         if request.max_messages <= 0:
@@ -47,6 +49,7 @@ class Pulling:
             min(request.max_messages, PULL_MESSAGES_MAX),
             max_bytes=RESPONSE_BYTES_MAX,
             wait_seconds=0 if request.return_immediately else wait_seconds(context.time_remaining()),
+            holder=f"pull-{next(self._numbers)}",  # every caller on its own, as nobody says who it is
         )
         return codec.received_messages(deliveries, with_attempts=bool(metadata.options.dead_letter_topic))
 

@@ -68,6 +68,7 @@ class Listener:
         self._name = name
         self._holding = holding
         self._deadline_seconds = first.stream_ack_deadline_seconds
+        self._holder = first.client_id or f"stream-{id(self)}"  # who comes back under its name goes on with its keys
         self._answers_pings = first.protocol_version >= 1
 
     async def serve(self, first: Any) -> None:
@@ -99,6 +100,7 @@ class Listener:
                 lease_seconds=self._deadline_seconds,
                 max_bytes=min(self._holding.room_bytes, RESPONSE_BYTES_MAX),
                 wait_seconds=WAIT_SECONDS,
+                holder=self._holder,
             )
             if deliveries:
                 self._holding.add(deliveries)
