@@ -32,8 +32,10 @@ def test_a_delay_holds_back_the_key_and_nobody_else(world: World, queue: Message
     publish(queue, "a2", key="a")
     publish(queue, "b1", key="b")
     assert world.drain("sub") == ["b1"]
+    publish(queue, "a3", key="a")
+    assert world.drain("sub") == []
     world.clock.advance(30)
-    assert world.drain("sub") == ["a1", "a2"]
+    assert world.drain("sub") == ["a1", "a2", "a3"]
 
 
 def test_a_delay_counts_behind_an_earlier_message_of_the_key(world: World, queue: MessageQueue) -> None:
@@ -70,6 +72,15 @@ def test_a_message_that_outlived_its_time_is_dropped(world: World, queue: Messag
         assert queue.ack_many([leased.ack_id]).stale == [leased.ack_id]
     assert queue.backlog("sub") == (0, 0, 0, 0)
     assert queue.statistics().subscriptions[0].dropped == {"expired": 1}
+
+
+def test_a_longer_lease_is_no_longer_life(world: World, queue: MessageQueue) -> None:
+    world.topic_with("sub")
+    publish(queue, "short", ttl=60)
+    leased = world.take("sub")
+    queue.modify_ack_deadline(leased.ack_id, 600)
+    world.clock.advance(60)
+    assert queue.ack_many([leased.ack_id]).stale == [leased.ack_id]
 
 
 @pytest.mark.parametrize("stage", ["never seen", "leased"])
