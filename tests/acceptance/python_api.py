@@ -15,6 +15,7 @@ import pytest
 
 from penstock import ManualClock, Message, MessageQueue, PubSub, Subscription, Topic
 from penstock.assembly import open_queue
+from penstock.faces.shared import SharedQueue
 
 KINDS = ("memory", "sqlite", "shared memory", "shared sqlite")
 SECONDS = 10  # only a failing test waits so long
@@ -62,11 +63,16 @@ class World:
                 await asyncio.sleep(0 if self.kind == "memory" else 0.0005)
 
     async def quiet(self) -> None:
-        """Everybody who could do something now has done it."""
-        for _ in range(60):
-            await asyncio.sleep(0)
-        if self.kind != "memory":
-            await asyncio.sleep(0.015)  # threads have their own pace; the memory kind needs no such grace
+        """Everybody who could do something now has done it: no thread is at work, and the loop has nothing to do."""
+        calm = 0
+        async with asyncio.timeout(SECONDS):
+            while calm < 60:
+                await asyncio.sleep(0.0005 if self._is_busy() else 0)
+                calm = 0 if self._is_busy() else calm + 1
+
+    def _is_busy(self) -> bool:
+        queue = self.pubsub.session.queue
+        return bool(queue.calls if isinstance(queue, SharedQueue) else queue._waiters)  # type: ignore[attr-defined]
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, half a second at a time, so that those it concerns see it pass."""
@@ -74,9 +80,7 @@ class World:
         steps = max(1, round(seconds / 0.5))
         for _ in range(steps):
             self.clock.advance(seconds / steps)
-            for _ in range(20):
-                await asyncio.sleep(0)
-        await self.quiet()
+            await self.quiet()
 
     # ------------------------------------------------------------------ short ways to say common things
 

@@ -182,7 +182,8 @@ async def test_the_deletion_of_the_topic_is_an_error_event(world: World) -> None
     topic = await world.topic()
     subscription = world.pubsub.subscription("my-sub")
     await subscription.create()
-    world.listen(subscription)
+    world.hear(subscription)
+    subscription.open()
     await topic.delete()
     await world.until(lambda: world.errors)
     await world.advance(20)
@@ -192,6 +193,19 @@ async def test_the_deletion_of_the_topic_is_an_error_event(world: World) -> None
     assert subscription.detached
     assert subscription.topic is not None
     assert subscription.topic.name == topic.name
+
+
+@story()
+async def test_a_full_stream_notices_the_deletion_too(world: World) -> None:
+    """001 BR-007: also one that waits for acks, and so asks the queue for nothing."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
+    received = world.listen(subscription)
+    await publish(topic, "a")
+    await world.until(lambda: received)
+    await topic.delete()
+    await world.advance(1)
+    await world.until(lambda: world.errors)
 
 
 @story()

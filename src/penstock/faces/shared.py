@@ -41,6 +41,7 @@ class SharedQueue:
         self._queue = queue
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: ThreadPoolExecutor | None = None
+        self.calls = 0  # under way in threads
         self._turns: dict[str, asyncio.Lock] = {}  # topic -> whose turn it is to publish, while somebody does
 
     @property
@@ -84,7 +85,11 @@ class SharedQueue:
     async def _run(self, command: Callable[[], T]) -> T:
         if self._threads is None:
             return self._queue._run(command)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._queue._run, command)
+        self.calls += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._queue._run, command)
+        finally:
+            self.calls -= 1
 
     async def _drive(self, make: Callable[[], steps.Steps[T]]) -> T:
         return await self._run(lambda: self._queue._finish(make()))

@@ -15,6 +15,7 @@ from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND
 from penstock.errors import FailedPreconditionError, PenstockError
 from penstock.faces.clock import Alarm
+from penstock.faces.standing import Standing
 from penstock.pubsub.inventory import Inventory
 from penstock.pubsub.message import Message
 from penstock.pubsub.session import Session
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PULL_MESSAGES = 500  # at once; more would keep the event loop from everybody else
 WAIT_SECONDS = 30.0  # after that the subscription is looked at again, whatever happened
+CHECK_SECONDS = 1.0  # how often a stream that is full looks whether its subscription is still there
 RETRY_FIRST_SECONDS = 0.1
 RETRY_LAST_SECONDS = 5.0
 
@@ -65,22 +67,37 @@ class Stream:
                     raise
 
     async def _turn(self) -> None:
-        messages = self._room()
-        if not messages:
-            await self._rest()
-            return
         queue, name = self._session.queue, self._subscription.name
         since = queue.standing(name)
+        if since.detached:
+            raise FailedPreconditionError(f"Subscription is detached, its topic was deleted: {name}")
+        messages = self._room()
+        if not messages:
+            await (self._watch(since) if not self._appetite() else self._rest(CHECK_SECONDS))
+            return
         lease_seconds = self._subscription.options.lease_seconds(since.options.lease_seconds)
         deliveries = await queue.pull(name, messages, lease_seconds=lease_seconds, max_bytes=self._free_bytes())
         if deliveries:
             self._receive(deliveries, lease_seconds)
             await asyncio.sleep(0)  # those who work on them come first
-        elif since.detached:
-            raise FailedPreconditionError(f"Subscription is detached, its topic was deleted: {name}")
         elif not self.closing:
             self._recovered()
             await self._wait(queue.wait_for_messages(name, WAIT_SECONDS, since))
+
+    async def _watch(self, since: Standing) -> None:
+        """The consumer wants nothing: until it does, or something happens to the subscription."""
+        watching = self._session.spawn(self._look_out(since))
+        try:
+            await self._rest()
+        finally:
+            watching.cancel()
+
+    async def _look_out(self, since: Standing) -> None:
+        try:
+            await self._session.queue.wait_for_messages(self._subscription.name, WAIT_SECONDS, since)
+        except PenstockError as error:
+            self._subscription.remark(f"no longer waiting: {error}")
+        self.wake()
 
     async def _wait(self, something: Coroutine[Any, Any, bool]) -> None:
         self._waiting = True

@@ -1,0 +1,540 @@
+"""Reading in all its ways: listeners of every kind, `async for`, pull, leases that are extended, and every end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from penstock import FailedPreconditionError, InvalidArgumentError, Message, MessageQueue, NotFoundError, PubSub
+from tests.acceptance.python_api import World, ack, bodies, story
+
+
+@story("memory", "sqlite")
+async def test_listeners_that_wait_do_not_hold_up_others(world: World) -> None:
+    """All that flow control allows are under way at once."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 50})
+    gate, under_way = asyncio.Event(), []
+
+    async def listener(message: Message) -> None:
+        under_way.append(message)
+        await gate.wait()
+        message.ack()
+
+    received = world.listen(subscription, listener)
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(80)])
+    await world.until(lambda: len(under_way) == 50)
+    await world.quiet()
+    assert len(under_way) == 50
+    gate.set()
+    await world.until(lambda: len(received) == 80)
+
+
+@story("memory")
+async def test_a_listener_may_use_timeouts_and_its_own_task(world: World) -> None:
+    """A listener runs in a task of its own, not in that of the stream: what it cancels is itself."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    outcomes: list[str] = []
+
+    async def listener(message: Message) -> None:
+        if message.data == b"timeout":
+            try:
+                async with asyncio.timeout(0.001):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                outcomes.append("timeout")
+        elif message.data == b"cancel" and message.delivery_attempt == 1:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+        else:
+            outcomes.append(message.data.decode())
+        message.ack()
+
+    world.listen(subscription, listener)
+    for text in (b"timeout", b"cancel", b"plain"):
+        await topic.publish_message(text)
+    await world.until(lambda: len(outcomes) == 3)
+    assert sorted(outcomes) == ["cancel", "plain", "timeout"]
+
+
+@story("memory")
+async def test_every_listener_hears_every_message(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    heard: list[str] = []
+    subscription.on("message", lambda message: heard.append("first"))
+
+    @subscription.on("message")
+    async def second(message: Message) -> None:
+        heard.append("second")
+        message.ack()
+
+    subscription.open()
+    await topic.publish_message(b"a")
+    await world.until(lambda: len(heard) == 2)
+    subscription.remove_listener("message", second)
+    assert len(subscription.listeners("message")) == 1
+
+
+@story("memory", "sqlite")
+async def test_without_listeners_nothing_is_pulled(world: World) -> None:
+    """Opened before anybody listens, or after `once` has had its message: the rest stays in the queue."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    subscription.open()
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(5)])
+    await world.quiet()
+    received: list[Message] = []
+
+    def listener(message: Message) -> None:
+        received.append(message)
+        message.ack()
+
+    subscription.once("message", listener)
+    await world.until(lambda: received)
+    await world.quiet()
+    assert len(received) == 1
+    subscription.on("message", listener)
+    await world.until(lambda: len(received) == 5)
+    assert {message.data for message in received} == {b"0", b"1", b"2", b"3", b"4"}
+
+
+@story("memory")
+async def test_an_error_nobody_listens_to_is_logged(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    seen: list[Message] = []
+
+    def listener(message: Message) -> None:
+        seen.append(message)
+        if message.delivery_attempt == 1:
+            raise ValueError("nobody hears me")
+        message.ack()
+
+    subscription.on("message", listener)
+    subscription.open()
+    await topic.publish_message(b"a")
+    await world.until(lambda: len(seen) == 2)
+
+
+@story("memory")
+async def test_listeners_of_other_events_may_be_coroutines_and_may_fail(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    heard: list[object] = []
+
+    async def on_error(error: Exception) -> None:
+        heard.append(error)
+        raise RuntimeError("an error listener that fails")
+
+    def on_close() -> None:
+        raise RuntimeError("a close listener that fails")
+
+    async def on_later_close() -> None:
+        heard.append("close")
+
+    subscription.on("error", on_error)
+    subscription.on("close", on_close)
+    subscription.on("close", on_later_close)
+    subscription.open()
+    await topic.delete()
+    await world.until(lambda: heard)
+    await subscription.close()
+    await world.until(lambda: "close" in heard)
+
+
+# ---------------------------------------------------------------------- async for
+
+
+@story()
+async def test_messages_can_be_read_in_a_loop(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(20)])
+    received = []
+    async for message in subscription:
+        received.append(int(message.data))
+        message.ack()
+        if len(received) == 20:
+            break
+    gc.collect()
+    await world.until(lambda: not subscription.is_open)
+    assert sorted(received) == list(range(20))
+    await world.advance(30)
+    assert await subscription.pull(10) == []
+
+
+@story()
+async def test_what_a_loop_did_not_take_goes_back(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(20)])
+    taken = 0
+    async for message in subscription:
+        message.ack()
+        taken += 1
+        if taken == 6:
+            break
+    gc.collect()
+    await world.until(lambda: not subscription.is_open)
+    await world.pubsub.session.drain()
+    assert len(await subscription.pull(100)) == 14
+
+
+@story()
+async def test_closing_ends_the_loop(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    received = []
+
+    async def read() -> None:
+        async for message in subscription:
+            received.append(message)
+            message.ack()
+
+    reading = asyncio.create_task(read())
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await subscription.close()
+    await reading
+    assert not subscription.is_open
+
+
+@story("memory")
+async def test_the_loop_itself_may_close(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    await topic.publish_message(b"a")
+    async for message in subscription:
+        await subscription.close()
+        message.ack()
+    await world.pubsub.session.drain()
+    await world.advance(30)
+    assert await subscription.pull(1) == []
+
+
+@story("memory", "sqlite")
+async def test_an_error_ends_the_loop(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    reading = asyncio.ensure_future(anext(aiter(subscription)))
+    await world.quiet()
+    await topic.delete()
+    with pytest.raises(FailedPreconditionError, match="detached"):
+        await reading
+    with pytest.raises(NotFoundError):
+        async for _ in world.pubsub.subscription("nothing"):
+            pass
+
+
+@story("memory")
+async def test_a_slow_loop_does_not_hoard(world: World) -> None:
+    """Others get what it could not handle within the lease."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(40)])
+    reader = aiter(subscription)
+    for _ in range(6):
+        (await anext(reader)).ack()
+        world.clock.advance(5)
+    await world.quiet()
+    assert len(await world.pubsub.subscription("my-sub").pull(100)) >= 32
+
+
+# ---------------------------------------------------------------------- pull
+
+
+@story()
+async def test_pull_takes_what_is_there(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    assert await subscription.pull() == []
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(5)])
+    messages = await subscription.pull(3)
+    assert bodies(messages) == ["0", "1", "2"]
+    messages[0].ack()
+    messages[1].nack()
+    await world.pubsub.session.drain()
+    assert bodies(await subscription.pull(10)) == ["1", "3", "4"]
+    for wrong in (0, -1, "3", True):
+        with pytest.raises(InvalidArgumentError, match="max_messages must be a whole number, at least 1"):
+            await subscription.pull(wrong)  # type: ignore[arg-type]
+
+
+@story()
+async def test_pull_can_wait(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    pulling = asyncio.create_task(subscription.pull(10, wait_seconds=20))
+    await world.quiet()
+    await topic.publish_message(b"a")
+    assert bodies(await pulling) == ["a"]
+    pulling = asyncio.create_task(subscription.pull(10, wait_seconds=5))
+    await world.advance(4)
+    assert not pulling.done()
+    await world.advance(2)
+    assert await pulling == []
+
+
+# ---------------------------------------------------------------------- leases
+
+
+@story()
+async def test_leases_are_extended_as_far_as_allowed(world: World) -> None:
+    """With a maximum the deadline moves along, up to that maximum; then the message comes again."""
+    topic = await world.topic()
+    options = {"ack_deadline_seconds": 5, "flow_control": {"max_extension": 20}}
+    subscription = await topic.create_subscription("my-sub", options)
+    received = world.listen(subscription)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await world.advance(19)
+    assert len(received) == 1
+    await world.advance(2)
+    await world.until(lambda: len(received) == 2)
+    received[1].ack()
+    await world.advance(20)
+    assert len(received) == 2
+    assert world.errors == []
+
+
+@story("memory", "sqlite")
+async def test_an_extended_lease_is_no_longer_than_the_maximum(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=4, max_extension_time=5)
+    received = world.listen(subscription)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await world.advance(4.5)
+    assert len(received) == 1
+    await world.advance(1)
+    await world.until(lambda: len(received) == 2)
+
+
+@story("memory")
+async def test_the_deadline_of_a_handle_has_bounds(world: World) -> None:
+    topic = await world.topic()
+    await topic.create_subscription("my-sub", ack_deadline_seconds=1)
+    subscription = world.pubsub.subscription("my-sub", min_ack_deadline=5)
+    received = world.listen(subscription)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await world.advance(4)
+    assert len(received) == 1
+    subscription.set_options(min_ack_deadline=1, ack_deadline_seconds=60, max_ack_deadline=3)
+    await world.advance(2)
+    await world.until(lambda: len(received) == 2)
+    await world.advance(3.5)
+    await world.until(lambda: len(received) == 3)
+
+
+# ---------------------------------------------------------------------- the end
+
+
+@story()
+async def test_closing_may_hand_back_at_once(world: World) -> None:
+    """NACK: what is in hand goes back, and listeners that still wait are cancelled."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", close_options={"behavior": "NACK"})
+    cancelled: list[Message] = []
+
+    async def listener(message: Message) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(message)
+            raise
+
+    received = world.listen(subscription, listener)
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(3)])
+    await world.until(lambda: len(received) == 3)
+    await subscription.close()
+    assert len(cancelled) == 3
+    again = await subscription.pull(10)
+    assert [message.delivery_attempt for message in again] == [2, 2, 2]
+
+
+@story()
+async def test_closing_waits_no_longer_than_its_timeout(world: World) -> None:
+    topic = await world.topic()
+    options = {"ack_deadline_seconds": 60, "close_options": {"behavior": "WAIT", "timeout": {"seconds": 3}}}
+    subscription = await topic.create_subscription("my-sub", options)
+    received = world.listen(subscription)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    closing = asyncio.create_task(subscription.close())
+    await world.advance(2)
+    assert not closing.done()
+    await world.advance(2)
+    await closing
+    assert [message.delivery_attempt for message in await subscription.pull(10)] == [2]
+
+
+@story()
+async def test_closing_waits_no_longer_than_the_leases(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=2)
+    received = world.listen(subscription)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    closing = asyncio.create_task(subscription.close())
+    await world.advance(2.5)
+    await closing
+    assert len(await subscription.pull(10)) == 1
+
+
+@story("memory", "sqlite")
+async def test_a_listener_may_close_its_subscription(world: World) -> None:
+    """It is not waited for, and the answer it gives afterwards counts."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    done: list[str] = []
+
+    async def listener(message: Message) -> None:
+        await subscription.close()
+        message.ack()
+        done.append("listener")
+
+    world.listen(subscription, listener)
+    await topic.publish_message(b"a")
+    await world.until(lambda: done)
+    await subscription.close()
+    await world.pubsub.session.drain()
+    await world.advance(30)
+    assert await subscription.pull(1) == []
+    assert not subscription.is_open
+
+
+@story("memory")
+async def test_a_listener_may_close_everything(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    done: list[str] = []
+
+    async def listener(message: Message) -> None:
+        message.ack()
+        await world.pubsub.close()
+        done.append("closed")
+
+    world.listen(subscription, listener)
+    await topic.publish_message(b"a")
+    await world.until(lambda: done)
+
+
+@story("memory", "sqlite")
+async def test_closing_twice_is_closing_once(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    closed: list[str] = []
+    subscription.on("close", lambda: closed.append("close"))
+    await subscription.close()
+    world.listen(subscription)
+    subscription.open()
+    await asyncio.gather(subscription.close(), subscription.close())
+    await subscription.close()
+    assert closed == ["close"]
+    await world.pubsub.close()
+    await world.pubsub.close()
+
+
+@story()
+async def test_acks_are_stored_when_close_returns(world: World) -> None:
+    """Also those that a batch was still holding back."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", batching={"max_messages": 5, "max_milliseconds": 60_000})
+    received = world.listen(subscription, ack)
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(12)])
+    await world.until(lambda: len(received) == 12)
+    await subscription.close()
+    await world.advance(30)
+    assert await subscription.pull(100) == []
+
+
+# ---------------------------------------------------------------------- queues and loops
+
+
+@story("shared memory", "shared sqlite")
+async def test_several_clients_share_one_queue(world: World) -> None:
+    """What one publishes the other receives, and so does a thread that uses the queue itself."""
+    assert world._shared is not None
+    topic = await world.topic()
+    other = PubSub(queue=world._shared)
+    subscription = await other.topic("my-topic").create_subscription("my-sub")
+    received = world.listen(subscription, ack)
+    await topic.publish_message(b"from the first")
+    await asyncio.to_thread(world._shared.publish, topic.name, [b"from a thread"])
+    await world.until(lambda: len(received) == 2)
+    await other.close()
+    await topic.publish_message(b"the queue is still open")
+
+
+@story("memory", "sqlite")
+async def test_several_clients_share_the_queue_of_a_server(world: World) -> None:
+    topic = await world.topic()
+    queue = world.pubsub.session.queue
+    other = PubSub("penstock", queue=queue)  # type: ignore[arg-type]
+    subscription = await other.create_subscription(topic.name, "my-sub")
+    received = world.listen(subscription, ack)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await other.close()
+    await topic.publish_message(b"still open")
+
+
+@story("memory")
+async def test_projects_are_apart(world: World) -> None:
+    other = PubSub("other", queue=world.pubsub.session.queue)  # type: ignore[arg-type]
+    await world.topic("a")
+    await other.create_topic("b")
+    assert [topic.name for topic in await world.pubsub.get_topics()] == ["projects/penstock/topics/a"]
+    assert [topic.name for topic in await other.get_topics()] == ["projects/other/topics/b"]
+    full = other.topic("projects/penstock/topics/a")
+    assert await full.exists()
+    subscription = await full.create_subscription("projects/penstock/subscriptions/s")
+    assert [each.name for each in await world.pubsub.get_subscriptions()] == [subscription.name]
+    assert [each.name for each in await other.get_subscriptions(full)] == [subscription.name]
+    assert await other.get_subscriptions() == []
+
+
+def test_what_needs_a_loop_says_so() -> None:
+    pubsub = PubSub()
+    subscription = pubsub.subscription("my-sub")
+    subscription.on("message", ack)
+    with pytest.raises(FailedPreconditionError, match=r"Subscription.open\(\) needs a running event loop"):
+        subscription.open()
+    with pytest.raises(FailedPreconditionError, match=r"publish\(\) needs a running event loop"):
+        pubsub.topic("t").publish(b"a")
+
+
+@pytest.mark.parametrize("make", [PubSub, lambda: PubSub(queue=MessageQueue())])
+def test_one_client_serves_one_loop_after_the_other(make: type[PubSub]) -> None:
+    pubsub = make()
+
+    async def publish() -> None:
+        topic = await pubsub.topic("t").get(auto_create=True)
+        await pubsub.subscription("s").get(auto_create=True)
+        await topic.publish_message(b"a")
+
+    async def receive() -> list[Message]:
+        messages = await pubsub.subscription("s").pull(10)
+        await pubsub.close()
+        return messages
+
+    asyncio.run(publish())
+    assert len(asyncio.run(receive())) == 1
+
+
+@story("sqlite", "shared sqlite")
+async def test_what_was_accepted_is_there_after_a_restart(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(5)])
+    for message in await subscription.pull(2):
+        await message.ack_with_response()
+    pubsub = await world.reopen()
+    assert bodies(await pubsub.subscription("my-sub").pull(10)) == ["2", "3", "4"]

@@ -1,0 +1,108 @@
+"""Replay: a subscription goes back, or ahead, to a moment or a snapshot."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from penstock import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from tests.acceptance.python_api import World, ack, bodies, story
+
+
+@story()
+async def test_a_subscription_goes_back_to_a_moment(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", retain_acked_messages=True)
+    received = world.listen(subscription, ack)
+    await topic.publish_message(b"before")
+    await world.until(lambda: received)
+    await world.advance(10)
+    moment = datetime.fromtimestamp(world.clock.now() / 1e9, UTC)
+    await topic.publish_message(b"after 1")
+    await topic.publish_message(b"after 2")
+    await world.until(lambda: len(received) == 3)
+    await world.quiet()
+    await subscription.seek(moment)
+    await world.until(lambda: len(received) == 5)
+    assert bodies(received) == ["before", "after 1", "after 2", "after 1", "after 2"]
+
+
+@story()
+async def test_a_subscription_goes_ahead_to_a_moment(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    await topic.publish_message(b"never read")
+    await subscription.seek(datetime.fromtimestamp(world.clock.now() / 1e9, UTC) + timedelta(seconds=1))
+    world.clock.advance(2)
+    await topic.publish_message(b"read")
+    assert bodies(await subscription.pull(10)) == ["read"]
+
+
+@story()
+async def test_a_snapshot_remembers_what_was_not_acked(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    for text in (b"a", b"b", b"c"):
+        await topic.publish_message(text)
+    first, *_ = await subscription.pull(10)
+    await first.ack_with_response()
+    snapshot = await subscription.create_snapshot("snap", labels={"why": "test"})
+    assert snapshot.name == "projects/penstock/snapshots/snap"
+    assert await snapshot.exists()
+    assert (await snapshot.get_metadata()).labels == {"why": "test"}
+    world.clock.advance(30)
+    for message in await subscription.pull(10):
+        await message.ack_with_response()
+    await topic.publish_message(b"d")
+    for target in (snapshot, "snap", world.pubsub.snapshot("snap")):
+        await subscription.seek(target)
+        assert bodies(await subscription.pull(10)) == ["b", "c", "d"]
+    await subscription.snapshot("snap").seek()
+    assert len(await subscription.pull(10)) == 3
+
+
+@story("memory", "sqlite")
+async def test_a_seek_frees_what_flow_control_held(world: World) -> None:
+    """Deliveries from before are void, also for the one who holds them."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
+    snapshot = await subscription.create_snapshot("snap")
+    received = world.listen(subscription)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await subscription.seek(snapshot)
+    await world.until(lambda: len(received) == 2)
+    received[0].ack()
+    await world.quiet()
+    received[1].ack()
+    await world.advance(30)
+    assert len(received) == 2
+
+
+@story("memory", "shared sqlite")
+async def test_snapshots_have_a_life(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    snapshot = await subscription.snapshot("snap").create()
+    with pytest.raises(AlreadyExistsError):
+        await subscription.create_snapshot("snap")
+    await snapshot.delete()
+    assert not await snapshot.exists()
+    for operation in (snapshot.delete, snapshot.get_metadata, snapshot.seek, lambda: subscription.seek("snap")):
+        with pytest.raises(NotFoundError, match="Snapshot not found: projects/penstock/snapshots/snap"):
+            await operation()
+    loose = world.pubsub.snapshot("snap")
+    for operation in (loose.create, loose.seek):
+        with pytest.raises(FailedPreconditionError, match="needs a subscription"):
+            await operation()
+
+
+@story("memory")
+async def test_a_moment_needs_its_time_zone(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    with pytest.raises(InvalidArgumentError, match="time zone"):
+        await subscription.seek(datetime(2024, 1, 1))  # noqa: DTZ001 - that is the point
+    with pytest.raises(InvalidArgumentError, match="name in snapshots"):
+        await subscription.seek(5)  # type: ignore[arg-type]

@@ -1,0 +1,251 @@
+"""Topic: creating, describing, publishing in batches, with limits and in order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from penstock import (
+    AlreadyExistsError,
+    Draft,
+    FailedPreconditionError,
+    NotFoundError,
+    PubSub,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from penstock.broker.publishing import Appended
+from tests.acceptance.python_api import World, bodies, story
+
+
+class Trouble:
+    """Lets the queue refuse publishes while it is on, and counts the batches."""
+
+    def __init__(self, pubsub: PubSub) -> None:
+        self.batches: list[int] = []
+        self.on = False
+        self.gate: asyncio.Event | None = None
+        self._publish = pubsub.session.queue.publish
+        pubsub.session.queue.publish = self.publish  # type: ignore[method-assign]
+
+    async def publish(self, topic_name: str, drafts: Sequence[Draft]) -> Appended:
+        self.batches.append(len(drafts))
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.on:
+            raise UnavailableError("trouble")
+        return await self._publish(topic_name, drafts)
+
+
+@story()
+async def test_a_topic_comes_and_goes(world: World) -> None:
+    topic = world.pubsub.topic("orders")
+    assert topic.name == "projects/penstock/topics/orders"
+    assert await topic.exists() is False
+    with pytest.raises(NotFoundError, match=r"^Topic not found: projects/penstock/topics/orders$"):
+        await topic.get()
+    await topic.get(auto_create=True)
+    assert await topic.exists() is True
+    with pytest.raises(AlreadyExistsError):
+        await topic.create()
+    assert [each.name for each in await world.pubsub.get_topics()] == [topic.name]
+    await topic.delete()
+    assert await topic.exists() is False
+    for operation in (topic.delete, topic.get_metadata, topic.publish_message, topic.get_subscriptions):
+        with pytest.raises(NotFoundError, match="Topic not found: projects/penstock/topics/orders"):
+            await operation()
+
+
+@story()
+async def test_metadata_is_kept(world: World) -> None:
+    topic = await world.pubsub.create_topic("orders", labels={"team": "a"}, message_retention_duration=3600)
+    subscription = await topic.create_subscription(
+        "billing",
+        retry_policy={"minimum_backoff": 5, "maximum_backoff": {"seconds": 60}},
+        dead_letter_policy={"dead_letter_topic": "dead"},
+        expiration_policy={"ttl": {"seconds": 86400}},
+        filter='attributes.kind = "new"',
+        push_config={"push_endpoint": "https://example.org/push"},
+        message_retention_duration=1200,
+    )
+    if "sqlite" in world.kind:
+        await world.reopen()
+    metadata = await world.pubsub.topic("orders").get_metadata()
+    assert (metadata.labels, metadata.message_retention_duration) == ({"team": "a"}, 3600)
+    changed = await world.pubsub.topic("orders").set_metadata(labels={"team": "b"})
+    assert (changed.labels, changed.message_retention_duration) == ({"team": "b"}, 3600)
+    described = await world.pubsub.subscription("billing").get_metadata()
+    assert described == subscription.metadata
+    assert described.retry_policy == {"minimum_backoff": 5, "maximum_backoff": 60}
+    assert described.dead_letter_policy == {
+        "dead_letter_topic": "projects/penstock/topics/dead",
+        "max_delivery_attempts": 5,
+    }
+    assert described.expiration_policy == {"ttl": 86400}
+    assert described.push_config == {"push_endpoint": "https://example.org/push"}
+    assert described.message_retention_duration == 1200
+
+
+@story()
+async def test_a_subscription_can_be_changed(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", labels={"a": "b"})
+    changed = await subscription.set_metadata(
+        {"ack_deadline_seconds": 60}, dead_letter_policy={"dead_letter_topic": topic}
+    )
+    assert (changed.ack_deadline_seconds, changed.labels) == (60, {"a": "b"})
+    assert changed.dead_letter_policy is not None
+    assert changed.dead_letter_policy["dead_letter_topic"] == topic.name
+    pushing = await subscription.modify_push_config({"push_endpoint": "https://example.org"})
+    assert pushing.push_config == {"push_endpoint": "https://example.org"}
+    assert pushing.ack_deadline_seconds == 60
+    assert (await subscription.modify_push_config({})).push_config == {}
+    assert (await subscription.get(auto_create=True)).metadata == subscription.metadata
+
+
+@story()
+async def test_what_is_published_in_one_turn_is_stored_in_one_step(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    trouble = Trouble(world.pubsub)
+    ids = await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(250)])
+    assert trouble.batches == [100, 100, 50]
+    assert len(set(ids)) == 250
+    assert bodies(await subscription.pull(1000)) == [str(number) for number in range(250)]
+
+
+@story("memory")
+async def test_a_batch_waits_for_its_time_if_it_is_told_to(world: World) -> None:
+    batching = {"max_messages": 3, "max_bytes": 100, "max_milliseconds": 50}
+    topic = await world.topic(batching=batching)
+    trouble = Trouble(world.pubsub)
+    publishing = topic.publish(b"a")
+    await world.quiet()
+    assert trouble.batches == []
+    world.clock.advance(0.05)
+    await publishing
+    assert trouble.batches == [1]
+    await asyncio.gather(*[topic.publish(b"b") for _ in range(3)])
+    assert trouble.batches == [1, 3]
+    await asyncio.gather(topic.publish(b"x" * 60), topic.publish(b"x" * 60))
+    assert trouble.batches == [1, 3, 2]
+    publishing = topic.publish(b"c")
+    await topic.flush()
+    assert publishing.done()
+    await topic.flush()
+
+
+@story("memory", "sqlite")
+async def test_closing_stores_what_was_published(world: World) -> None:
+    """A publish that was not awaited is stored all the same, also while its batch waits."""
+    topic = await world.topic(batching={"max_milliseconds": 60_000})
+    publishing = topic.publish(b"a")
+    await world.pubsub.close()
+    assert await publishing
+
+
+@story("memory")
+async def test_publishing_waits_while_too_much_is_outstanding(world: World) -> None:
+    topic = await world.topic(flow_control={"max_outstanding_messages": 2, "max_outstanding_bytes": 100})
+    trouble = Trouble(world.pubsub)
+    trouble.gate = asyncio.Event()
+    tasks = [asyncio.create_task(topic.publish_message(b"%d" % number)) for number in range(5)]
+    await world.quiet()
+    assert sum(trouble.batches) == 2
+    with pytest.raises(ResourceExhaustedError, match=r"^Flow control limits exceeded$") as refused:
+        topic.publish(b"x")
+    assert refused.value.code == 8
+    trouble.gate.set()
+    await asyncio.gather(*tasks)
+    assert sum(trouble.batches) == 5
+    large = [asyncio.create_task(topic.publish_message(b"x" * 80)) for _ in range(3)]
+    await asyncio.gather(*large)
+    assert trouble.batches[-3:] == [1, 1, 1]
+
+
+@story("memory")
+async def test_publishing_beyond_the_limit_may_be_refused_or_let_through(world: World) -> None:
+    topic = await world.topic(flow_control={"max_outstanding_messages": 1, "limit_exceeded_behavior": "ERROR"})
+    first = topic.publish(b"a")
+    with pytest.raises(ResourceExhaustedError, match="Flow control limits exceeded"):
+        await topic.publish_message(b"b")
+    await first
+    topic.set_publish_options(flow_control={"limit_exceeded_behavior": "IGNORE"})
+    await asyncio.gather(topic.publish(b"c"), topic.publish(b"d"))
+
+
+@story("memory", "sqlite")
+async def test_after_a_failure_its_key_is_paused(world: World) -> None:
+    """Nothing of the key overtakes what failed; other keys, and messages without one, go on."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", enable_message_ordering=True)
+    trouble = Trouble(world.pubsub)
+    await topic.publish_message(b"1", ordering_key="a")
+    trouble.on = True
+    with pytest.raises(UnavailableError):
+        await topic.publish_message(b"2", ordering_key="a")
+    trouble.on = False
+    with pytest.raises(FailedPreconditionError, match="ordering key 'a' is paused") as paused:
+        await topic.publish_message(b"3", ordering_key="a")
+    assert paused.value.code == 9
+    await topic.publish_message(b"1", ordering_key="b")
+    await topic.publish_message(b"no key")
+    topic.resume_publishing("a")
+    await topic.publish_message(b"2 again", ordering_key="a")
+    received = []
+    while messages := await subscription.pull(10):
+        for message in messages:
+            received.append((message.ordering_key, message.data))
+            await message.ack_with_response()
+    assert [data for key, data in received if key == "a"] == [b"1", b"2 again"]
+    assert len(received) == 4
+
+
+@story("memory")
+async def test_without_ordering_a_failure_pauses_nothing(world: World) -> None:
+    topic = await world.topic(enable_message_ordering=False)
+    trouble = Trouble(world.pubsub)
+    trouble.on = True
+    with pytest.raises(UnavailableError):
+        await topic.publish_message(b"1", ordering_key="a")
+    trouble.on = False
+    await topic.publish_message(b"2", ordering_key="a")
+
+
+@story()
+async def test_keys_keep_their_order_however_many_publish(world: World) -> None:
+    topic = await world.topic(batching={"max_messages": 7})
+    subscription = await topic.create_subscription("my-sub", enable_message_ordering=True)
+    publishes = [topic.publish(b"%d" % number, ordering_key=f"k{number % 3}") for number in range(60)]
+    await asyncio.gather(*publishes)
+    received = world.listen(subscription, lambda message: message.ack())
+    await world.until(lambda: len(received) == 60)
+    for key in range(3):
+        mine = [int(message.data) for message in received if message.ordering_key == f"k{key}"]
+        assert mine == list(range(key, 60, 3))
+
+
+@story("memory")
+async def test_values_are_published_as_json(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    value = {"order": 7, "unit": "°C", "lines": [1, None, True]}
+    await topic.publish_json(value, attributes={"a": "b"}, ordering_key="k")
+    (message,) = await subscription.pull(1)
+    assert json.loads(message.data) == value
+    assert (message.attributes, message.ordering_key) == ({"a": "b"}, "k")
+
+
+@story("memory")
+async def test_a_cancelled_publish_harms_nobody(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    tasks = [asyncio.create_task(topic.publish_message(b"%d" % number)) for number in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [str, asyncio.CancelledError, str]
+    assert len(await subscription.pull(10)) == 3
