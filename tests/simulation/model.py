@@ -167,8 +167,15 @@ class Model:
                 self._lease(copy, subscription.options.lease_seconds if seconds is None else seconds)
                 taken.append(copy)
         if len(taken) < limit and self._has_room(subscription):  # it looked at everything
-            subscription.queue = {copy.message.offset: copy for copy in subscription.alive(self.now)}
+            for copy in [copy for copy in subscription.queue.values() if self._is_passed(subscription, copy)]:
+                del subscription.queue[copy.message.offset]
         return taken
+
+    def _is_passed(self, subscription: Subscription, copy: Copy) -> bool:
+        """Whether it is dead and nothing keeps the subscription from seeing that: no earlier one of its key."""
+        lane = [other for other in subscription.lane(copy) if not subscription.is_dead(other, self.now)]
+        earlier = any(other.message.offset < copy.message.offset for other in lane)
+        return subscription.is_dead(copy, self.now) and not earlier
 
     def peek(self, name: str, limit: int) -> list[Copy]:
         subscription = self.subscription(name)

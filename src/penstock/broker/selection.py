@@ -193,9 +193,9 @@ class Selection:
         """A held message is too early or too late: it gets an entry, once it is the next of its lane."""
         item = heappop(self.subscription.lane_ready)
         self.plan.blocked.add(key)
-        if used:  # those before it are only being delivered: it is looked at again after them
-            self.plan.cut = True
-            return True
+        if used:  # those before it are only being delivered: it is looked at again after them, before younger ones
+            self.plan.cut = self.pinned is None
+            return self.pinned is not None  # a peek delivers nothing, so for it there is no after
         message = self._find(offset)
         assert message is not None, "somebody just looked at it"
         self.plan.taken_lanes.append(item)
