@@ -19,9 +19,8 @@ from penstock.doors.azure.names import message_uuid, pop_receipt
 
 # No reference, no CDATA, no control character but tab and line ends: the text is what stands there.
 _USUAL = re.compile(
-    rb"(?:<\?xml version=['\"]1\.0['\"] encoding=['\"]utf-8['\"]\?>)?\s*"
-    rb"<QueueMessage>\s*<MessageText>([\t\n\r\x20-%'-;=?-\x7e]*)</MessageText>\s*</QueueMessage>\s*",
-    re.IGNORECASE,
+    rb"(?:<\?xml version=['\"]1\.0['\"] encoding=['\"][Uu][Tt][Ff]-8['\"]\?>)?\s*"
+    rb"<QueueMessage>\s*<MessageText>([\t\n\r\x20-%'-;=?-\x7e]*)</MessageText>\s*</QueueMessage>\s*"
 )
 _EMPTY_LIST = f"{DECLARATION}<QueueMessagesList />".encode()
 

@@ -176,8 +176,10 @@ class AzureDoor:
         """What is asked, once it is clear that the caller may ask it."""
         read_parameters(call)
         self._locate(call)
-        call.version = call.version or call.parameters.get("sv") or DEFAULT_VERSION
-        if not _VERSION.fullmatch(call.version):
+        if not call.version:
+            signed = call.parameters.get("sv", "")
+            call.version = signed if _VERSION.fullmatch(signed) else DEFAULT_VERSION
+        elif not _VERSION.fullmatch(call.version):
             raise invalid_header("x-ms-version", call.version)
         operation = operation_of(call)
         claims: Mapping[str, Any] = {}

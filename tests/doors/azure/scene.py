@@ -1,0 +1,180 @@
+"""The Azure door over a broker in memory, on a free port, with a clock that tests move."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import logging
+import re
+import ssl
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+from xml.etree import ElementTree
+
+from penstock.assembly import SERVER_LIMITS
+from penstock.doors.azure.accounts import read_accounts
+from penstock.doors.azure.server import AzureDoor, Options
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.faces.clock import ManualClock
+from penstock.journal.memory import MemoryJournal
+from tests.doors.azure.signing import ACCOUNT, VERSION, account_sas
+
+T = TypeVar("T")
+SECONDS = 20  # only a failing test waits so long
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        """The error code, which header and body must agree on."""
+        code = self.headers.get("x-ms-error-code", "")
+        if self.body:
+            assert (self.xml.findtext("Code") or "") == code
+        return code
+
+    @property
+    def xml(self) -> ElementTree.Element:
+        return ElementTree.fromstring(self.body)
+
+    def texts(self, name: str) -> list[str]:
+        return [element.text or "" for element in self.xml.iter(name)]
+
+    def text(self, name: str) -> str:
+        return self.texts(name)[0]
+
+
+def body_of(text: str) -> bytes:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<QueueMessage><MessageText>{escaped}</MessageText></QueueMessage>".encode()
+
+
+class Scene:
+    def __init__(
+        self, port: int, clock: ManualClock, queue: AsyncMessageQueue, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.port = port
+        self.clock = clock
+        self.queue = queue
+        self._loop = loop
+        self.sas = account_sas()
+        self.secure: ssl.SSLContext | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Something that has to happen in the loop of the door."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(SECONDS)
+
+    def send(
+        self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        """One request, exactly as given."""
+        if self.secure is not None:
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                "localhost", self.port, timeout=SECONDS, context=self.secure
+            )
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        try:
+            connection.request(method, target, body=body, headers=headers or {})
+            response = connection.getresponse()
+            return Answer(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
+        finally:
+            connection.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        sas: str | None = None,
+        **headers: str,
+    ) -> Answer:
+        """A request to `/account/path`, allowed by an account SAS unless another one is given."""
+        sas = self.sas if sas is None else sas
+        sent = {"x-ms-version": VERSION} | {name.replace("_", "-"): value for name, value in headers.items()}
+        joint = "&" if "?" in path else "?"
+        return self.send(method, f"/{ACCOUNT}/{path}{joint + sas if sas else ''}", body, sent)
+
+    def dialect(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+        """A request in the specification's own dialect."""
+        return self.send(method, f"/queue/myaccount/{path}", body, {"Content-Type": "application/xml"} | headers)
+
+    def create(self, name: str = "orders") -> str:
+        answer = self.ask("PUT", name)
+        assert answer.status == 201, answer
+        return name
+
+    def put(self, text: str = "hello", queue: str = "orders", **parameters: object) -> Answer:
+        answer = self.ask("POST", with_query(f"{queue}/messages", parameters), body_of(text))
+        assert answer.status == 201, answer
+        return answer
+
+    def get(self, queue: str = "orders", **parameters: object) -> Answer:
+        answer = self.ask("GET", with_query(f"{queue}/messages", parameters))
+        assert answer.status == 200, answer
+        return answer
+
+    def peek(self, queue: str = "orders", **parameters: object) -> Answer:
+        return self.get(queue, peekonly="true", **parameters)
+
+    def count(self, queue: str = "orders") -> int:
+        return int(self.ask("GET", f"{queue}?comp=metadata").headers["x-ms-approximate-messages-count"])
+
+
+def with_query(path: str, parameters: dict[str, Any]) -> str:
+    text = "&".join(f"{name}={value}" for name, value in parameters.items())
+    return f"{path}?{text}" if text else path
+
+
+def place_of(answer: Answer, queue: str = "orders") -> str:
+    """The path and receipt of the first message of an answer."""
+    return f"{queue}/messages/{answer.text('MessageId')}?popreceipt={answer.text('PopReceipt')}"
+
+
+@contextmanager
+def opened(*, accounts: str | None = None, now: int | None = None, **options: Any) -> Iterator[Scene]:
+    """A door that lives as long as the block."""
+    clock = ManualClock(time.time_ns() if now is None else now)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def open_door() -> tuple[AsyncMessageQueue, AzureDoor]:
+        queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS, clock=clock)
+        await queue.start()
+        door = AzureDoor(
+            host="127.0.0.1",
+            port=0,
+            queue=queue,
+            accounts=read_accounts(accounts),
+            log=logging.getLogger("test.azure"),
+            options=Options(**options),
+        )
+        await door.start()
+        return queue, door
+
+    async def close_door() -> None:
+        await door.stop(grace_seconds=1)
+        await queue.close()
+
+    queue, door = asyncio.run_coroutine_threadsafe(open_door(), loop).result(SECONDS)
+    scene = Scene(int(door.address.rpartition(":")[2]), clock, queue, loop)
+    try:
+        yield scene
+    finally:
+        scene.run(close_door())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(SECONDS)
+        loop.close()
+
+
+RFC1123 = re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")

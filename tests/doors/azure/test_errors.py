@@ -1,0 +1,318 @@
+"""Each row of the error table: the status, the code in header and body, and what else the body says."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+from collections.abc import Callable
+
+import pytest
+
+from penstock import errors
+from penstock.doors.azure.errors import BROKER_ERRORS, CODES, STATUSES, from_broker
+from penstock.errors import PenstockError
+from tests.doors.azure.scene import Answer, Scene, body_of, place_of
+from tests.doors.azure.signing import ACCOUNT
+
+WEEK = 604800
+
+
+def leaves(kind: type[PenstockError]) -> list[type[PenstockError]]:
+    below = [leaf for each in kind.__subclasses__() for leaf in leaves(each)]
+    return below or [kind]
+
+
+def test_every_error_of_the_broker_has_a_row() -> None:
+    for kind in leaves(errors.PenstockError):
+        if kind.__module__.startswith("penstock."):
+            assert any(base in BROKER_ERRORS for base in kind.__mro__), kind
+            assert from_broker(kind("secret")).code in CODES
+
+
+def test_every_code_that_is_used_is_known() -> None:
+    assert set(BROKER_ERRORS.values()) | set(STATUSES.values()) <= CODES.keys()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "extras"),
+    [
+        ("GET", "orders/messages?numofmessages=0", "OutOfRangeQueryParameterValue", ("numofmessages", "0", "1", "32")),
+        (
+            "GET",
+            "orders/messages?numofmessages=33",
+            "OutOfRangeQueryParameterValue",
+            ("numofmessages", "33", "1", "32"),
+        ),
+        (
+            "GET",
+            "orders/messages?visibilitytimeout=0",
+            "OutOfRangeQueryParameterValue",
+            ("visibilitytimeout", "0", "1", str(WEEK)),
+        ),
+        (
+            "GET",
+            f"orders/messages?visibilitytimeout={WEEK + 1}",
+            "OutOfRangeQueryParameterValue",
+            ("visibilitytimeout", str(WEEK + 1), "1", str(WEEK)),
+        ),
+        (
+            "POST",
+            "orders/messages?visibilitytimeout=-1",
+            "OutOfRangeQueryParameterValue",
+            ("visibilitytimeout", "-1", "0", str(WEEK)),
+        ),
+        ("GET", "?comp=list&maxresults=0", "OutOfRangeQueryParameterValue", ("maxresults", "0", "1", "5000")),
+    ],
+)
+def test_a_number_out_of_range(
+    orders: Scene, method: str, path: str, code: str, extras: tuple[str, str, str, str]
+) -> None:
+    answer = orders.ask(method, path, body_of("x") if method == "POST" else None)
+    assert (answer.status, answer.code) == (400, code)
+    names = ("QueryParameterName", "QueryParameterValue", "MinimumAllowed", "MaximumAllowed")
+    assert tuple(answer.text(name) for name in names) == extras
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "reason"),
+    [
+        ("POST", "orders/messages?messagettl=0", "messagettl must be at least 1, or -1 for ever"),
+        ("POST", "orders/messages?messagettl=-2", "messagettl must be at least 1, or -1 for ever"),
+        (
+            "POST",
+            "orders/messages?messagettl=10&visibilitytimeout=10",
+            "messagettl must be greater than visibilitytimeout",
+        ),
+        ("POST", "orders/messages?messagettl=ten", "Not an integer"),
+        ("GET", "orders/messages?numofmessages=1.5", "Not an integer"),
+        ("GET", "orders/messages?visibilitytimeout=%C2%B2", "Not an integer"),
+        ("GET", "orders/messages?numofmessages=1&numofmessages=2", "Given more than once"),
+        ("DELETE", "orders/messages/x", "Invalid pop receipt format"),
+        ("DELETE", "orders/messages/x?popreceipt=not*base64", "Invalid pop receipt format"),
+        ("DELETE", "orders/messages/x?popreceipt=abc", "Invalid pop receipt format"),
+        ("GET", "orders?comp=nothing", "Not a known operation"),
+        ("GET", "?restype=service&comp=stats", "Statistics are at the secondary endpoint"),
+        ("GET", "?comp=list&include=everything", "Only metadata can be included"),
+    ],
+)
+def test_a_value_that_is_not_one(orders: Scene, method: str, path: str, reason: str) -> None:
+    answer = orders.ask(method, path, body_of("x") if method == "POST" else None)
+    assert (answer.status, answer.code, answer.text("Reason")) == (400, "InvalidQueryParameterValue", reason)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"hello",
+        b"<QueueMessage/>",
+        b"<QueueMessage><Other>x</Other></QueueMessage>",
+        b"<Message><MessageText>x</MessageText></Message>",
+        b"<QueueMessage><MessageText>x</QueueMessage>",
+        b"<QueueMessage><MessageText>\x01</MessageText></QueueMessage>",
+        b"<QueueMessage><MessageText>&#0;</MessageText></QueueMessage>",
+        b"<QueueMessage><MessageText>&unknown;</MessageText></QueueMessage>",
+        b"<QueueMessage><MessageText>\xff</MessageText></QueueMessage>",
+        b'<!DOCTYPE q [<!ENTITY e "boom">]><QueueMessage><MessageText>&e;</MessageText></QueueMessage>',
+        b'<?xml-stylesheet href="x"?><QueueMessage><MessageText>x</MessageText></QueueMessage>',
+    ],
+)
+def test_bad_xml(orders: Scene, body: bytes) -> None:
+    answer = orders.ask("POST", "orders/messages", body)
+    assert (answer.status, answer.code) == (400, "InvalidXmlDocument")
+    assert orders.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "absent/messages"),
+        ("GET", "absent/messages"),
+        ("GET", "absent/messages?peekonly=true"),
+        ("DELETE", "absent/messages"),
+        ("DELETE", "absent/messages/x?popreceipt=MDAw"),
+        ("PUT", "absent/messages/x?popreceipt=MDAw&visibilitytimeout=1"),
+        ("DELETE", "absent"),
+        ("GET", "absent?comp=metadata"),
+        ("PUT", "absent?comp=metadata"),
+    ],
+)
+def test_an_unknown_queue(azure: Scene, method: str, path: str) -> None:
+    answer = azure.ask(method, path, body_of("x") if method == "POST" else None)
+    assert (answer.status, answer.code) == (404, "QueueNotFound")
+
+
+def test_an_unknown_message(orders: Scene) -> None:
+    answer = orders.ask("DELETE", "orders/messages/550e8400-e29b-41d4-a716-446655440000?popreceipt=MDAw")
+    assert (answer.status, answer.code) == (404, "MessageNotFound")
+
+
+def test_an_unknown_account(azure: Scene) -> None:
+    answer = azure.send("GET", f"/nobody?comp=list&{azure.sas}")
+    assert (answer.status, answer.code) == (404, "ResourceNotFound")
+
+
+@pytest.mark.parametrize("receipt", [base64.b64encode(b"of some other server").decode(), "MDAw", "AgAAAAMAAAAAAAAA"])
+def test_a_foreign_receipt(orders: Scene, receipt: str) -> None:
+    orders.put()
+    found = orders.get().text("MessageId")
+    answer = orders.ask("DELETE", f"orders/messages/{found}?popreceipt={receipt}")
+    assert (answer.status, answer.code) == (400, "PopReceiptMismatch")
+
+
+def test_a_stale_receipt(orders: Scene) -> None:
+    orders.put()
+    got = orders.get(visibilitytimeout=1)
+    orders.clock.advance(1)
+    orders.get()
+    for method, more in (("DELETE", ""), ("PUT", "&visibilitytimeout=1")):
+        answer = orders.ask(method, place_of(got) + more)
+        assert (answer.status, answer.code) == (400, "PopReceiptMismatch")
+
+
+def test_an_update_needs_its_timeout(orders: Scene) -> None:
+    orders.put()
+    answer = orders.ask("PUT", place_of(orders.get()))
+    assert (answer.status, answer.code) == (400, "MissingRequiredQueryParameter")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("ab", "OutOfRangeInput"),
+        ("a" * 64, "OutOfRangeInput"),
+        ("Capital", "InvalidResourceName"),
+        ("under_score", "InvalidResourceName"),
+        ("-start", "InvalidResourceName"),
+        ("end-", "InvalidResourceName"),
+        ("two--hyphens", "InvalidResourceName"),
+        ("sp%20ace", "InvalidResourceName"),
+        ("..%2f..%2fetc", "InvalidUri"),
+        ("%c3%bcmlaut", "InvalidResourceName"),
+    ],
+)
+def test_a_name_that_no_queue_can_have(azure: Scene, name: str, code: str) -> None:
+    answer = azure.ask("PUT", name)
+    assert (answer.status, answer.code) == (400, code)
+
+
+@pytest.mark.parametrize("name", ["abc", "1-digit-first", "a" * 63, "000"])
+def test_a_name_that_a_queue_can_have(azure: Scene, name: str) -> None:
+    assert azure.ask("PUT", name).status == 201
+
+
+def test_a_text_over_the_limit(orders: Scene) -> None:
+    assert orders.ask("POST", "orders/messages", body_of("x" * 65536)).status == 201
+    answer = orders.ask("POST", "orders/messages", body_of("x" * 65537))
+    assert (answer.status, answer.code, answer.text("MaxLimit")) == (413, "RequestBodyTooLarge", "65536")
+    answer = orders.ask("POST", "orders/messages", body_of("ü" * 32769))
+    assert (answer.status, answer.code) == (413, "RequestBodyTooLarge")
+
+
+def test_a_body_over_the_limit_of_the_server(orders: Scene) -> None:
+    answer = orders.ask("POST", "orders/messages", b"x" * 131585)
+    assert (answer.status, answer.code, answer.text("MaxLimit")) == (413, "RequestBodyTooLarge", "131584")
+
+
+def test_a_version_that_is_none(azure: Scene) -> None:
+    answer = azure.ask("GET", "?comp=list", x_ms_version="newest")
+    assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
+    assert (answer.text("HeaderName"), answer.text("HeaderValue")) == ("x-ms-version", "newest")
+
+
+@pytest.mark.parametrize("version", ["2009-09-19", "2026-10-06", "2099-12-31"])
+def test_any_version_is_accepted_and_echoed(azure: Scene, version: str) -> None:
+    answer = azure.ask("GET", "?comp=list", x_ms_version=version)
+    assert (answer.status, answer.headers["x-ms-version"]) == (200, version)
+
+
+def test_a_long_life_needs_a_version_that_knows_it(orders: Scene) -> None:
+    answer = orders.ask("POST", "orders/messages?messagettl=604801", body_of("x"), x_ms_version="2017-04-17")
+    assert answer.code == "OutOfRangeQueryParameterValue"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"x-ms-meta-": "x"}, "EmptyMetadataKey"),
+        ({"x-ms-meta-1st": "x"}, "InvalidMetadata"),
+        ({"x-ms-meta-a-b": "x"}, "InvalidMetadata"),
+        ({"x-ms-meta-big": "x" * 8190}, "MetadataTooLarge"),
+    ],
+)
+def test_metadata_that_cannot_be(azure: Scene, headers: dict[str, str], code: str) -> None:
+    answer = azure.send("PUT", f"/{ACCOUNT}/orders?{azure.sas}", headers=headers)
+    assert (answer.status, answer.code) == (400, code)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("PATCH", "orders", 405, "UnsupportedHttpVerb"),
+        ("POST", "orders?comp=metadata", 405, "UnsupportedHttpVerb"),
+        ("GET", "orders/other", 400, "InvalidUri"),
+        ("GET", "orders/messages/a/b", 400, "InvalidUri"),
+        ("GET", "", 400, "InvalidUri"),
+        ("GET", "?comp=list&marker=%2Fother%2Fqueue", 400, "OutOfRangeInput"),
+        ("PUT", "?restype=service&comp=properties", 400, "InvalidXmlDocument"),
+    ],
+)
+def test_what_the_service_does_not_do(orders: Scene, method: str, path: str, status: int, code: str) -> None:
+    answer = orders.ask(method, path)
+    assert (answer.status, answer.code) == (status, code)
+
+
+def test_an_error_says_its_request_and_time_and_repeats_no_control_characters(orders: Scene) -> None:
+    answer = orders.ask("GET", "orders/messages?numofmessages=%00%01", x_ms_client_request_id="mine")
+    message = answer.text("Message")
+    assert f"RequestId:{answer.headers['x-ms-request-id']}\nTime:20" in message
+    assert answer.headers["x-ms-client-request-id"] == "mine"
+    assert answer.text("QueryParameterValue") == "\ufffd\ufffd"
+
+
+def test_head_has_the_code_in_its_header_only(azure: Scene) -> None:
+    answer = azure.ask("HEAD", "absent?comp=metadata")
+    assert (answer.status, answer.body, answer.headers["x-ms-error-code"]) == (404, b"", "QueueNotFound")
+
+
+def test_overload_is_server_busy(orders: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*arguments: object) -> None:
+        raise errors.ResourceExhaustedError("no room for anybody")
+
+    monkeypatch.setattr(orders.queue, "publish", full)
+    answer = orders.ask("POST", "orders/messages", body_of("x"))
+    assert (answer.status, answer.code) == (503, "ServerBusy")
+    assert b"no room for anybody" not in answer.body
+
+
+def test_a_bug_is_an_internal_error_that_says_nothing(orders: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*arguments: object) -> None:
+        raise KeyError("secret")
+
+    monkeypatch.setattr(orders.queue, "publish", broken)
+    answer = orders.ask("POST", "orders/messages", body_of("x"))
+    assert (answer.status, answer.code) == (500, "InternalError")
+    assert b"secret" not in answer.body
+    assert orders.ask("GET", "orders/messages").status == 200
+
+
+def test_what_is_not_http_is_refused_in_xml(azure: Scene) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", azure.port, timeout=10)
+    connection.putrequest("GET", "/", skip_host=True)
+    connection.endheaders()
+    response = connection.getresponse()
+    answer = Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    connection.close()
+    assert (answer.status, answer.code) == (400, "InvalidInput")
+
+
+def test_a_queue_of_another_topic_is_in_the_way(azure: Scene) -> None:
+    """A subscription of the queue's name that reads something else, made through another door."""
+    home = f"projects/{ACCOUNT}"
+    azure.run(azure.queue.create_topic(f"{home}/topics/elsewhere"))
+    azure.run(azure.queue.create_subscription(f"{home}/subscriptions/taken", f"{home}/topics/elsewhere"))
+    answer = azure.ask("PUT", "taken")
+    assert (answer.status, answer.code) == (409, "QueueAlreadyExists")
+
+
+Refusal = Callable[[Scene], Answer]

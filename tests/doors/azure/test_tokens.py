@@ -1,0 +1,173 @@
+"""TLS, bearer tokens and user delegation: who is signed in, what they may ask, and what they can sign with it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from penstock.broker.model import SECOND
+from penstock.doors.azure.dates import iso
+from tests.doors.azure.scene import Answer, Scene, body_of, opened
+from tests.doors.azure.signing import ACCOUNT, KEY, account_sas, delegation_fields, query, signature, token
+
+FIELDS = dict.fromkeys(["skoid", "sktid", "skt", "ske", "sks", "skv"], "")
+NAMES = ("SignedOid", "SignedTid", "SignedStart", "SignedExpiry", "SignedService", "SignedVersion")
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def secure(authority: trustme.CA, tmp_path: Path) -> Iterator[Scene]:
+    certificate = authority.issue_cert("localhost")
+    pem, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.private_key_pem.write_to_path(key)
+    pem.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+    with opened(certificate=str(pem), private_key=str(key), bearer=True) as scene:
+        scene.secure = ssl.create_default_context()
+        authority.configure_trust(scene.secure)
+        yield scene
+
+
+def claims(scene: Scene, **changes: object) -> dict[str, object]:
+    now = scene.clock.now() // SECOND
+    return {
+        "iss": "https://sts.windows.net/tenant/",
+        "aud": "https://storage.azure.com",
+        "nbf": now - 10,
+        "iat": now - 10,
+        "exp": now + 3600,
+        "oid": "user",
+        "tid": "tenant",
+    } | changes
+
+
+def signed_in(scene: Scene, method: str, path: str, body: bytes | None = None, **changes: object) -> Answer:
+    return scene.ask(method, path, body, sas="", Authorization=f"Bearer {token(claims(scene, **changes))}")
+
+
+def test_tls_is_spoken_and_nothing_else(secure: Scene) -> None:
+    assert secure.ask("PUT", "orders").status == 201
+    assert secure.ask("GET", "?comp=list", sas=account_sas(spr="https")).texts("Name") == ["orders"]
+    secure.secure = None
+    with pytest.raises((ConnectionError, OSError)):
+        secure.ask("GET", "?comp=list")
+
+
+def test_an_untrusted_certificate_is_not_trusted(secure: Scene) -> None:
+    secure.secure = ssl.create_default_context()
+    with pytest.raises(ssl.SSLCertVerificationError):
+        secure.ask("GET", "?comp=list")
+
+
+def test_a_token_lets_its_user_in(secure: Scene) -> None:
+    assert signed_in(secure, "PUT", "orders").status == 201
+    assert signed_in(secure, "POST", "orders/messages", body_of("x")).status == 201
+    for audience in ("https://storage.azure.com/", f"https://{ACCOUNT}.queue.core.windows.net"):
+        assert signed_in(secure, "GET", "orders/messages", aud=audience).status == 200
+    assert signed_in(secure, "GET", "orders?comp=acl").code == "AuthorizationFailure"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": 1},
+        {"nbf": 1 << 39},
+        {"iat": 1 << 39},
+        {"exp": None},
+        {"exp": "soon"},
+        {"iss": "https://evil.example/"},
+        {"aud": "https://vault.azure.net"},
+        {"aud": "https://other.queue.core.windows.net"},
+    ],
+)
+def test_a_token_that_is_not_good_is_challenged(secure: Scene, changes: dict[str, object]) -> None:
+    answer = signed_in(secure, "GET", "?comp=list", **changes)
+    assert (answer.status, answer.code) == (401, "InvalidAuthenticationInfo")
+    assert answer.headers["www-authenticate"].startswith("Bearer authorization_uri=https://")
+    assert "resource_id=https://storage.azure.com" in answer.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("text", ["", "x", "a.b", "a.!!.c", "a.e30.c", "a.W10.c", "é.é.é"])
+def test_what_is_no_token_is_challenged(secure: Scene, text: str) -> None:
+    assert secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {text}").status == 401
+
+
+def test_nobody_is_challenged_to_sign_in(secure: Scene) -> None:
+    answer = secure.ask("GET", "?comp=list", sas="")
+    assert (answer.status, "www-authenticate" in answer.headers) == (401, True)
+
+
+def test_without_tls_no_token_counts() -> None:
+    with opened(bearer=True) as scene:
+        assert signed_in(scene, "GET", "?comp=list").code == "AuthenticationFailed"
+
+
+# ---------------------------------------------------------------------- user delegation
+
+
+def ask_key(scene: Scene, *, start: str = "", expiry: str = "", tenant: str = "") -> Answer:
+    now = scene.clock.now()
+    start, expiry = start or iso(now), expiry or iso(now + 3600 * SECOND)
+    more = f"<DelegatedUserTid>{tenant}</DelegatedUserTid>" if tenant else ""
+    body = f"<KeyInfo><Start>{start}</Start><Expiry>{expiry}</Expiry>{more}</KeyInfo>".encode()
+    return signed_in(scene, "POST", "?restype=service&comp=userdelegationkey", body)
+
+
+def delegation(answer: Answer, **more: str) -> dict[str, str]:
+    values = dict(zip(FIELDS, (answer.text(name) for name in NAMES), strict=True))
+    return delegation_fields("orders", answer.text("Value"), **values, **more)
+
+
+def test_a_delegated_key_signs_and_the_same_question_has_the_same_key(secure: Scene) -> None:
+    signed_in(secure, "PUT", "orders")
+    answer = ask_key(secure)
+    assert [answer.text(name) for name in ("SignedOid", "SignedTid", "SignedService")] == ["user", "tenant", "q"]
+    assert ask_key(secure).text("Value") == answer.text("Value")
+    assert secure.ask("GET", "orders/messages", sas=query(delegation(answer))).status == 200
+    assert secure.ask("DELETE", "orders", sas=query(delegation(answer))).code == "AuthorizationFailure"
+
+
+@pytest.mark.parametrize(
+    "field", ["skoid", "sktid", "skt", "ske", "sks", "skv", "sp", "se", "sv", "sig", "skdutid", "sduoid", "sip", "spr"]
+)
+def test_no_field_of_a_delegation_can_be_changed(secure: Scene, field: str) -> None:
+    signed_in(secure, "PUT", "orders")
+    fields = delegation(ask_key(secure))
+    later = iso(secure.clock.now() + 1800 * SECOND)
+    others = {"se": later, "ske": later, "skt": "2020-01-01T00:00:00Z", "sv": "2022-11-02", "skv": "2022-11-02"}
+    others |= {"sks": "b", "sp": "rp", "spr": "https", "sip": "127.0.0.1", "sig": signature("other")}
+    answer = secure.ask("GET", "orders/messages", sas=query(fields | {field: others.get(field, "other")}))
+    assert (answer.status, answer.code) == (403, "AuthenticationFailed")
+
+
+def test_a_delegation_ends_with_its_key(secure: Scene) -> None:
+    signed_in(secure, "PUT", "orders")
+    fields = query(delegation(ask_key(secure)))
+    secure.clock.advance(3601)
+    assert secure.ask("GET", "orders/messages", sas=fields).code == "AuthenticationFailed"
+
+
+def test_a_delegation_may_be_for_one_user_only(secure: Scene) -> None:
+    signed_in(secure, "PUT", "orders")
+    sas = query(delegation(ask_key(secure, tenant="home"), skdutid="home", sduoid="friend"))
+    assert secure.ask("GET", "orders/messages", sas=sas).code == "AuthenticationFailed"
+    for user, status in (("friend", 200), ("stranger", 403)):
+        bearer = f"Bearer {token(claims(secure, oid=user))}"
+        assert secure.ask("GET", "orders/messages", sas=sas, Authorization=bearer).status == status
+
+
+def test_a_key_lasts_a_week_at_most_and_only_users_get_one(secure: Scene) -> None:
+    now = secure.clock.now()
+    assert ask_key(secure, expiry=iso(now + 8 * 86400 * SECOND)).code == "OutOfRangeInput"
+    assert ask_key(secure, start=iso(now + 7200 * SECOND)).code == "OutOfRangeInput"
+    assert ask_key(secure, expiry="later").code == "InvalidXmlDocument"
+    answer = secure.ask("POST", "?restype=service&comp=userdelegationkey", b"<KeyInfo/>")
+    assert answer.code == "AuthorizationFailure"
+    assert KEY.encode() not in ask_key(secure).body

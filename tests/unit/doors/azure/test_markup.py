@@ -1,0 +1,154 @@
+"""The strict reader of XML: what it reads, what it refuses, and that nothing makes it work hard."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.doors.azure.markup import DEPTH_MAX, MarkupError, decode, escape, printable, read, unescape
+
+LEGAL = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff") | st.sampled_from("\t\n\r<>&'\"")
+)
+
+
+@given(LEGAL)
+def test_whatever_is_escaped_comes_back(text: str) -> None:
+    assert read(f"<a>{escape(text)}</a>".encode(), "a").text == text
+
+
+@given(LEGAL)
+def test_an_ordinary_parser_agrees(text: str) -> None:
+    document = f"<a><b>{escape(text)}</b></a>"
+    assert ElementTree.fromstring(document).findtext("b") == read(document.encode(), "a").text_of("b")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    try:
+        read(body, "a")
+    except MarkupError:
+        return
+
+
+@given(st.text(alphabet="<>/!-[]CDATA&;#xab \"'=?", max_size=60))
+def test_any_markup_is_read_or_refused(text: str) -> None:
+    try:
+        read(f"<a>{text}</a>".encode(), "a")
+    except MarkupError:
+        return
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ("<a/>", ""),
+        ("<a></a>", ""),
+        ('<?xml version="1.0" encoding="utf-8"?><a>x</a>', "x"),
+        ("<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\r\n<a>x</a>\n", "x"),
+        ('<?xml version="1.0"?><a>x</a>', "x"),
+        ("\ufeff<a>x</a>", "x"),
+        ("<a><![CDATA[<b>&amp;]]></a>", "<b>&amp;"),
+        ("<a>x<!-- not > here -->y</a>", "xy"),
+        ("<a xmlns=\"urn:x\" b='c'>x</a>", "x"),
+        ("<a>&#65;&#x42;&lt;&gt;&amp;&quot;&apos;</a>", "AB<>&\"'"),
+        ("<a>&#x1F600;\U0001f600</a>", "\U0001f600\U0001f600"),
+        ("<a>\r\n</a>", "\r\n"),
+        ("<a >x</a >", "x"),
+    ],
+)
+def test_what_is_read(document: str, text: str) -> None:
+    assert read(document.encode(), "a").text == text
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "x",
+        "<a>",
+        "</a>",
+        "<a></b>",
+        "<a></a/>",
+        "<a/><a/>",
+        "<a/>x",
+        "x<a/>",
+        "<b/>",
+        "<a>&</a>",
+        "<a>&b;</a>",
+        "<a>&#;</a>",
+        "<a>&#xFFFFFF;</a>",
+        "<a>&#xD800;</a>",
+        "<a>&#0;</a>",
+        "<a>]]></a>",
+        "<a b></a>",
+        "<a b=c></a>",
+        "<a b='<'></a>",
+        "<!DOCTYPE a><a/>",
+        "<a><!ENTITY b 'c'></a>",
+        "<a><?php ?></a>",
+        '<?xml version="1.0" encoding="utf-16"?><a/>',
+        '<?xml version="1.0" encoding="latin-1"?><a/>',
+        "<a>\x0b</a>",
+        "<a>\ufffe</a>",
+        "<a>" * (DEPTH_MAX + 1) + "</a>" * (DEPTH_MAX + 1),
+        "<1/>",
+        "< a/>",
+        "<a><!-- open</a>",
+        "<a><![CDATA[open</a>",
+    ],
+)
+def test_what_is_refused(document: str) -> None:
+    with pytest.raises(MarkupError):
+        read(document.encode(), "a")
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe<\0a\0/\0>\0", b"<a>\xc3</a>", b"<a>\xed\xa0\x80</a>"])
+def test_only_utf8_is_read(body: bytes) -> None:
+    with pytest.raises(MarkupError):
+        read(body, "a")
+
+
+ENTITIES = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9))
+BOMB = f'<!DOCTYPE b [<!ENTITY a "aaaaaaaaaa">{ENTITIES}]><a>&j;</a>'
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        BOMB,
+        "<a>" + "&#x41;" * 16000 + "</a>",
+        "<a>" + "<b/>" * 24000 + "</a>",
+        "<a>" + "<!---->" * 13000 + "</a>",
+        "<a " + "b='c' " * 16000 + "/>",
+        "<a " + "b " * 48000 + "/>",
+        "<a" + " " * 96000,
+        "<a>" + "<" * 96000,
+        "<a><![CDATA[" + "]]" * 48000,
+        "<a>" + "&" * 96000 + "</a>",
+        "<" + "a" * 96000,
+    ],
+    ids=lambda document: document[:12],
+)
+def test_no_document_of_the_size_we_take_makes_much_work(document: str) -> None:
+    body = document.encode()
+    started = time.thread_time()
+    with suppress(MarkupError):
+        read(body, "a")
+    assert time.thread_time() - started < 0.25  # tens of milliseconds at most; a bomb takes seconds
+
+
+def test_text_that_xml_cannot_hold_is_replaced_or_refused() -> None:
+    assert printable("a\x00b\ud800\uffff") == "a\ufffdb\ufffd\ufffd"
+    for body in (b"\x00", b"\x1f", "\uffff".encode()):
+        with pytest.raises(MarkupError):
+            decode(body)
+
+
+def test_unescape_leaves_plain_text_alone() -> None:
+    assert unescape("plain; text # x") == "plain; text # x"

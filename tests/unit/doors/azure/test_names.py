@@ -1,0 +1,73 @@
+"""Ids, receipts and names: both ways, for every number there can be."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker.names import MAX_OFFSET, MAX_TOPIC, parse_receipt, receipt
+from penstock.doors.azure.names import (
+    is_queue_name,
+    message_uuid,
+    parse_message_uuid,
+    parse_pop_receipt,
+    pop_receipt,
+)
+
+TOPICS, OFFSETS = st.integers(1, MAX_TOPIC), st.integers(0, MAX_OFFSET)
+
+
+@given(TOPICS, OFFSETS)
+def test_an_id_is_a_uuid_and_comes_back(topic: int, offset: int) -> None:
+    text = message_uuid(topic, offset)
+    parsed = uuid.UUID(text)
+    assert (str(parsed), parsed.version, parsed.variant) == (text, 4, uuid.RFC_4122)
+    assert parse_message_uuid(text) == parse_message_uuid(text.upper()) == (topic, offset)
+
+
+@given(st.uuids(version=4))
+def test_the_ids_of_others_are_not_ours(other: uuid.UUID) -> None:
+    assert parse_message_uuid(str(other)) is None
+
+
+@given(st.text(max_size=50))
+def test_any_text_is_an_id_or_not(text: str) -> None:
+    assert parse_message_uuid(text) is None
+
+
+def test_neighbours_do_not_look_alike() -> None:
+    texts = [message_uuid(1, offset) for offset in range(1000)]
+    assert len(set(texts)) == len({text[:8] for text in texts}) == 1000
+
+
+@given(TOPICS, OFFSETS, st.integers(0, 2**63))
+def test_a_receipt_is_base64_that_needs_no_escaping_and_comes_back(number: int, offset: int, stamp: int) -> None:
+    ours = receipt(number, offset, stamp)
+    text = pop_receipt(ours)
+    assert text.isalnum()
+    assert base64.b64decode(text, validate=True)
+    assert parse_receipt(parse_pop_receipt(text) or "") == (number, offset, stamp)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_receipt_or_not(text: str) -> None:
+    parsed = parse_pop_receipt(text)
+    if parsed is not None:
+        parse_receipt(parsed)
+
+
+@pytest.mark.parametrize("text", ["", "a", "abc", "ab*=", "YQ=", "é" * 4, "YWJj\n"])
+def test_what_is_not_base64_is_no_receipt(text: str) -> None:
+    assert parse_pop_receipt(text) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [("abc", True), ("a-b-1", True), ("a--b", False), ("-ab", False), ("Abc", False), ("abc\n", False)],
+)
+def test_names_of_queues(name: str, good: bool) -> None:
+    assert is_queue_name(name) is good
