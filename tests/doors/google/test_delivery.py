@@ -1,0 +1,214 @@
+"""Delivery: pull, retry, dead letters, order, filters, exactly-once, seek; each as production documents it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import grpc
+import pytest
+
+from penstock.doors.google import messages as m
+from tests.doors.google.world import Client
+
+
+def bodies(received: list[Any]) -> list[bytes]:
+    return [each.message.data for each in received]
+
+
+def duration(seconds: float) -> Any:
+    return m.Duration(seconds=int(seconds), nanos=round(seconds % 1 * 1e9))
+
+
+def test_a_message_arrives_whole(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic)
+    ids = client.publish(topic, b"\x00body", attributes={"a": "1", "ü": "ß"}, ordering_key="key")
+    (received,) = client.pull(subscription)
+    message = received.message
+    assert (message.data, dict(message.attributes)) == (b"\x00body", {"a": "1", "ü": "ß"})
+    assert (message.message_id, message.ordering_key) == (ids[0], "key")
+    assert abs(message.publish_time.seconds - time.time()) < 60
+    assert received.delivery_attempt == 0  # only with a dead letter policy
+
+
+def test_an_empty_pull_answers_before_its_deadline(client: Client) -> None:
+    subscription = client.subscription(client.topic())
+    started = time.monotonic()
+    assert client.pull(subscription, timeout=2) == []
+    assert 0.5 < time.monotonic() - started < 2
+    started = time.monotonic()
+    client.call("Pull", subscription=subscription, max_messages=1, return_immediately=True)
+    assert time.monotonic() - started < 1
+
+
+def test_answers_stay_below_four_mebibytes(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic)
+    for _ in range(6):
+        client.publish(topic, b"x" * 1_000_000)
+    client.publish(topic, b"y" * 5_000_000)
+    seen = []
+    while len(seen) < 7:
+        answer = client.call("Pull", subscription=subscription, max_messages=100, timeout=5)
+        assert answer.ByteSize() < 4 << 20 or len(answer.received_messages) == 1
+        seen += answer.received_messages
+    assert sorted(len(each.message.data) for each in seen)[-1] == 5_000_000
+
+
+def test_a_nacked_message_waits_for_its_backoff(client: Client) -> None:
+    topic = client.topic()
+    policy = {"minimum_backoff": duration(0.6), "maximum_backoff": duration(600)}
+    subscription = client.subscription(topic, retry_policy=policy)
+    client.publish(topic, b"again")
+    client.nack(subscription, *client.pull(subscription))
+    started = time.monotonic()
+    assert bodies(client.pull(subscription, timeout=10)) == [b"again"]
+    assert 0.5 < time.monotonic() - started < 5
+
+
+def test_a_message_that_fails_too_often_becomes_a_dead_letter(client: Client) -> None:
+    topic, graveyard = client.topic(), client.topic()
+    policy = {"dead_letter_topic": graveyard, "max_delivery_attempts": 5}
+    subscription = client.subscription(topic, dead_letter_policy=policy)
+    mourner = client.subscription(graveyard)
+    client.publish(topic, b"doomed", attributes={"k": "v"}, ordering_key="key")
+    for attempt in range(1, 6):
+        (received,) = client.pull(subscription)
+        assert received.delivery_attempt == attempt
+        client.nack(subscription, received)
+    (letter,) = client.pull(mourner)
+    attributes = dict(letter.message.attributes)
+    published = attributes.pop("CloudPubSubDeadLetterSourceTopicPublishTime")
+    assert published.endswith("Z")
+    assert len(published) == len("2026-01-01T00:00:00.000Z")
+    assert attributes == {
+        "k": "v",
+        "CloudPubSubDeadLetterSourceDeliveryCount": "5",
+        "CloudPubSubDeadLetterSourceSubscription": subscription.rpartition("/")[2],
+        "CloudPubSubDeadLetterSourceSubscriptionProject": "test",
+    }
+    assert (letter.message.data, letter.message.ordering_key) == (b"doomed", "key")
+    assert client.pull(subscription) == []
+
+
+def test_a_filter_takes_what_matches(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic, filter='attributes.kind = "a" OR NOT attributes:kind')
+    client.publish(topic, b"1", attributes={"kind": "a"})
+    client.publish(topic, b"2", attributes={"kind": "b"})
+    client.publish(topic, b"3")
+    assert bodies(client.pull(subscription)) == [b"1", b"3"]
+
+
+def test_a_returned_message_of_a_key_brings_the_later_ones_back_in_order(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic, enable_message_ordering=True)
+    client.publish(topic, b"a1", b"a2", b"a3", ordering_key="a")
+    client.publish(topic, b"b1", ordering_key="b")
+    first = client.pull(subscription)
+    assert bodies(first) == [b"a1", b"a2", b"a3", b"b1"]
+    client.nack(subscription, first[0])
+    assert bodies(client.pull(subscription)) == [b"a1", b"a2", b"a3"]
+
+
+def test_another_puller_gets_nothing_of_a_key_that_is_out(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic, enable_message_ordering=True)
+    client.publish(topic, b"a1", b"a2", ordering_key="a")
+    (first,) = client.pull(subscription, 1)
+    assert client.pull(subscription, timeout=0.6) == []
+    client.ack(subscription, first)
+    assert bodies(client.pull(subscription)) == [b"a2"]
+
+
+def details(error: grpc.RpcError) -> dict[str, str]:
+    """Receipt -> why it failed, as clients read it from the trailers."""
+    for key, value in error.trailing_metadata():
+        if key == "grpc-status-details-bin":
+            status = m.Status.FromString(value)
+            info = m.ErrorInfo()
+            assert status.details[0].Unpack(info)
+            assert (info.reason, info.domain) == ("EXACTLY_ONCE_ACKID_FAILURE", "pubsub.googleapis.com")
+            return dict(info.metadata)
+    raise AssertionError("no details")
+
+
+@pytest.mark.parametrize("name", ["Acknowledge", "ModifyAckDeadline"])
+def test_exactly_once_says_which_receipts_are_dead(client: Client, name: str) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic, enable_exactly_once_delivery=True)
+    client.publish(topic, b"1")
+    (received,) = client.pull(subscription)
+    client.ack(subscription, received)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.call(name, subscription=subscription, ack_ids=[received.ack_id])
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert details(caught.value) == {received.ack_id: "PERMANENT_FAILURE_INVALID_ACK_ID"}
+
+
+def test_exactly_once_does_nothing_for_a_mixed_request_and_lets_the_client_repeat(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic, enable_exactly_once_delivery=True)
+    client.publish(topic, b"1", b"2")
+    dead, good = client.pull(subscription)
+    client.ack(subscription, dead)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.ack(subscription, dead, good)
+    assert caught.value.code().name == "ABORTED"
+    assert list(details(caught.value)) == [dead.ack_id]
+    client.ack(subscription, good)  # it is still good
+
+
+def test_seek_to_a_time_and_to_a_snapshot(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic, retain_acked_messages=True)
+    client.publish(topic, b"1", b"2")
+    client.ack(subscription, *client.pull(subscription))
+    middle = m.Timestamp()
+    middle.FromNanoseconds(time.time_ns())
+    client.publish(topic, b"3")
+    name = f"{subscription.replace('subscriptions', 'snapshots')}"
+    client.call("CreateSnapshot", name=name, subscription=subscription)
+    client.ack(subscription, *client.pull(subscription))
+    client.call("Seek", subscription=subscription, time=m.Timestamp(seconds=1))
+    assert bodies(client.pull(subscription)) == [b"1", b"2", b"3"]
+    client.call("Seek", subscription=subscription, time=middle)
+    assert bodies(client.pull(subscription)) == [b"3"]
+    client.call("Seek", subscription=subscription, snapshot=name)
+    assert bodies(client.pull(subscription)) == [b"3"]
+    client.call("Seek", subscription=subscription, time=m.Timestamp(seconds=2**36))
+    assert client.pull(subscription) == []
+
+
+def test_a_new_subscription_begins_with_what_comes_and_can_seek_back(client: Client) -> None:
+    topic = client.topic(message_retention_duration=duration(600))
+    client.publish(topic, b"before")
+    subscription = client.subscription(topic)
+    assert client.pull(subscription) == []
+    client.call("Seek", subscription=subscription, time=m.Timestamp(seconds=1))
+    assert bodies(client.pull(subscription)) == [b"before"]
+
+
+def test_a_compressed_request_is_read(client: Client) -> None:
+    topic = client.topic()
+    method = client.world.kinds["google.pubsub.v1.Publisher/Publish"]
+    stub = client.channel.unary_unary(method.path, bytes, method.response.FromString)
+    request = m.PublishRequest(topic=topic, messages=[m.PubsubMessage(data=b"x" * 100_000)]).SerializeToString()
+    for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        assert len(stub(request, timeout=10, compression=compression).message_ids) == 1
+
+
+def test_a_request_that_inflates_beyond_the_limit_is_refused(client: Client) -> None:
+    method = client.world.kinds["google.pubsub.v1.Publisher/Publish"]
+    stub = client.channel.unary_unary(method.path, bytes, method.response.FromString)
+    with pytest.raises(grpc.RpcError) as caught:
+        stub(b"\x00" * (64 << 20), timeout=20, compression=grpc.Compression.Gzip)
+    assert caught.value.code().name == "RESOURCE_EXHAUSTED"
+
+
+def test_a_method_that_is_not_here(client: Client) -> None:
+    for path in ("/google.pubsub.v1.Publisher/Nothing", "/nothing/at.all"):
+        with pytest.raises(grpc.RpcError) as caught:
+            client.channel.unary_unary(path, bytes, bytes)(b"", timeout=5)
+        assert caught.value.code().name == "UNIMPLEMENTED"

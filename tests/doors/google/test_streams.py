@@ -1,0 +1,321 @@
+"""StreamingPull: its protocol, its flow control, and clients that misbehave."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import grpc
+import pytest
+
+from penstock.doors.google import messages as m
+from tests.doors.google.world import Client, Requests, World, eventually
+
+Request = m.StreamingPullRequest
+
+
+class Stream:
+    """An open stream, read one response at a time."""
+
+    def __init__(self, client: Client, subscription: str, **first: Any) -> None:
+        fields = {"subscription": subscription, "stream_ack_deadline_seconds": 10, **first}
+        self.requests = Requests(Request(**fields))
+        self.call = client.stream("StreamingPull", iter(self.requests))
+
+    def next(self) -> Any:
+        return next(self.call)
+
+    def messages(self, count: int) -> list[Any]:
+        received: list[Any] = []
+        while len(received) < count:
+            received += self.next().received_messages
+        return received
+
+    def send(self, **fields: Any) -> None:
+        self.requests.send(Request(**fields))
+
+    def ending(self) -> tuple[str, str]:
+        try:
+            for _ in self.call:
+                pass
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+        return "OK", ""
+
+    def close(self) -> None:
+        self.requests.close()
+        self.call.cancel()
+
+
+@pytest.fixture
+def topic(client: Client) -> str:
+    return client.topic()
+
+
+@pytest.fixture
+def streams() -> Iterator[list[Stream]]:
+    opened: list[Stream] = []
+    yield opened
+    for stream in opened:
+        stream.close()
+
+
+def test_messages_flow_and_acks_count(client: Client, topic: str, streams: list[Stream]) -> None:
+    subscription = client.subscription(topic)
+    stream = Stream(client, subscription)
+    streams.append(stream)
+    client.publish(topic, b"1", b"2")
+    received = stream.messages(2)
+    stream.send(ack_ids=[each.ack_id for each in received])
+    client.publish(topic, b"3")
+    assert [each.message.data for each in stream.messages(1)] == [b"3"]
+    eventually(lambda: client.world.queue.backlog(subscription).messages == 1)
+
+
+def test_no_more_is_outstanding_than_the_client_has_room_for(client: Client, topic: str, streams: list[Stream]) -> None:
+    subscription = client.subscription(topic)
+    client.publish(topic, *[b"x"] * 25)
+    stream = Stream(client, subscription, max_outstanding_messages=10)
+    streams.append(stream)
+    received = stream.messages(10)
+    assert client.world.queue.backlog(subscription).in_flight_messages == 10
+    client.ack(subscription, *received[:4])  # by a unary call, as the official clients do
+    assert len(stream.messages(4)) == 4
+    stream.send(modify_deadline_ack_ids=[received[5].ack_id], modify_deadline_seconds=[0])
+    assert len(stream.messages(1)) == 1
+    assert client.world.queue.backlog(subscription).in_flight_messages == 10
+
+
+def test_room_is_counted_in_bytes_as_well(client: Client, topic: str, streams: list[Stream]) -> None:
+    subscription = client.subscription(topic)
+    client.publish(topic, *[b"x" * 1000] * 10)
+    stream = Stream(client, subscription, max_outstanding_bytes=3500)
+    streams.append(stream)
+    received = stream.messages(3)
+    outstanding = client.world.queue.backlog(subscription)
+    assert outstanding.in_flight_bytes <= 4000
+    stream.send(ack_ids=[each.ack_id for each in received])
+    assert stream.messages(1)
+
+
+def test_every_response_says_how_the_subscription_is(client: Client, topic: str, streams: list[Stream]) -> None:
+    subscription = client.subscription(topic, enable_exactly_once_delivery=True, enable_message_ordering=True)
+    stream = Stream(client, subscription)
+    streams.append(stream)
+    client.publish(topic, b"1")
+    response = stream.next()
+    assert response.subscription_properties.exactly_once_delivery_enabled
+    assert response.subscription_properties.message_ordering_enabled
+
+
+def test_exactly_once_confirms_on_the_stream(client: Client, topic: str, streams: list[Stream]) -> None:
+    subscription = client.subscription(topic, enable_exactly_once_delivery=True)
+    client.publish(topic, b"1", b"2")
+    stream = Stream(client, subscription)
+    streams.append(stream)
+    first, second = stream.messages(2)
+    stream.send(ack_ids=[first.ack_id], modify_deadline_ack_ids=[second.ack_id], modify_deadline_seconds=[60])
+    confirmed = stream.next()
+    assert list(confirmed.acknowledge_confirmation.ack_ids) == [first.ack_id]
+    assert list(confirmed.modify_ack_deadline_confirmation.ack_ids) == [second.ack_id]
+    stream.send(ack_ids=[first.ack_id, second.ack_id])
+    confirmed = stream.next()
+    assert list(confirmed.acknowledge_confirmation.ack_ids) == [second.ack_id]
+    assert list(confirmed.acknowledge_confirmation.invalid_ack_ids) == [first.ack_id]
+
+
+def test_a_ping_of_protocol_version_one_is_answered(client: Client, topic: str, streams: list[Stream]) -> None:
+    stream = Stream(client, client.subscription(topic), protocol_version=1)
+    streams.append(stream)
+    stream.send()
+    assert not stream.next().received_messages
+
+
+def test_a_ping_of_version_zero_is_not(client: Client, topic: str, streams: list[Stream]) -> None:
+    stream = Stream(client, client.subscription(topic))
+    streams.append(stream)
+    stream.send()
+    client.publish(topic, b"1")
+    assert stream.next().received_messages
+
+
+def test_several_streams_share_the_messages(client: Client, topic: str, streams: list[Stream]) -> None:
+    subscription = client.subscription(topic)
+    streams += [Stream(client, subscription, max_outstanding_messages=5, client_id=str(n)) for n in range(3)]
+    client.publish(topic, *[b"%d" % number for number in range(15)])
+    bodies = [each.message.data for stream in streams for each in stream.messages(5)]
+    assert sorted(bodies, key=int) == [b"%d" % number for number in range(15)]
+
+
+def test_a_key_stays_in_order_over_two_streams(client: Client, topic: str, streams: list[Stream]) -> None:
+    subscription = client.subscription(topic, enable_message_ordering=True)
+    for place in range(5):
+        client.publish(topic, *[b"%d" % (place * 10 + n) for n in range(10)], ordering_key="k")
+    streams += [Stream(client, subscription, max_outstanding_messages=4, client_id=str(n)) for n in range(2)]
+    seen: list[int] = []
+    all_seen = threading.Event()
+
+    def listen(stream: Stream) -> None:
+        with suppress(grpc.RpcError):
+            for response in stream.call:
+                seen.extend(int(each.message.data) for each in response.received_messages)
+                stream.send(ack_ids=[each.ack_id for each in response.received_messages])
+                if len(seen) >= 50:
+                    all_seen.set()
+
+    for stream in streams:
+        threading.Thread(target=listen, args=[stream], daemon=True).start()
+    assert all_seen.wait(15)
+    assert seen == list(range(50))
+
+
+FIRST = {"stream_ack_deadline_seconds": 10}
+
+
+@pytest.mark.parametrize(
+    ("first", "text"),
+    [
+        ({"subscription": ""}, "The first message must set subscription."),
+        ({"stream_ack_deadline_seconds": 0}, "The first message must set stream_ack_deadline_seconds."),
+        (
+            {"stream_ack_deadline_seconds": 9},
+            "The stream_ack_deadline_seconds must be between 10 and 600 seconds.",
+        ),
+        (
+            {"stream_ack_deadline_seconds": 601},
+            "The stream_ack_deadline_seconds must be between 10 and 600 seconds.",
+        ),
+        ({"modify_deadline_ack_ids": ["1-1-1"]}, "The ack IDs and deadlines must have the same size."),
+        (
+            {"modify_deadline_ack_ids": ["1-1-1"], "modify_deadline_seconds": [-1]},
+            "The modify_deadline_seconds must be between 0 and 600 seconds.",
+        ),
+    ],
+)
+def test_a_first_request_that_is_wrong(client: Client, topic: str, first: dict[str, Any], text: str) -> None:
+    fields = {"subscription": client.subscription(topic), **FIRST, **first}
+    call = client.stream("StreamingPull", iter(Requests(Request(**fields))))
+    with pytest.raises(grpc.RpcError) as caught:
+        next(call)
+    assert (caught.value.code().name, caught.value.details()) == ("INVALID_ARGUMENT", text)
+
+
+@pytest.mark.parametrize(
+    ("later", "text"),
+    [
+        ({"subscription": "projects/p/subscriptions/abc"}, "The subscription may only be set in the first message."),
+        ({"max_outstanding_messages": 5}, "Flow control settings may only be set in the first message."),
+        ({"max_outstanding_bytes": 5}, "Flow control settings may only be set in the first message."),
+        ({"protocol_version": 1}, "The protocol_version may only be set in the first message."),
+        ({"modify_deadline_seconds": [1]}, "The ack IDs and deadlines must have the same size."),
+        ({"stream_ack_deadline_seconds": 5}, "The stream_ack_deadline_seconds must be between 10 and 600 seconds."),
+    ],
+)
+def test_a_later_request_that_is_wrong(client: Client, topic: str, later: dict[str, Any], text: str) -> None:
+    stream = Stream(client, client.subscription(topic))
+    stream.send(**later)
+    assert stream.ending() == ("INVALID_ARGUMENT", text)
+
+
+def test_a_receipt_that_is_none_ends_the_stream(client: Client, topic: str) -> None:
+    stream = Stream(client, client.subscription(topic))
+    stream.send(ack_ids=["junk"])
+    assert stream.ending()[0] == "INVALID_ARGUMENT"
+
+
+def test_bytes_that_are_no_request_end_the_stream(client: Client) -> None:
+    call = client.stream("StreamingPull", iter(Requests(b"\xff\xff")))
+    with pytest.raises(grpc.RpcError) as caught:
+        next(call)
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+
+
+def test_a_stream_of_what_is_not_there(client: Client) -> None:
+    assert Stream(client, "projects/p/subscriptions/missing").ending()[0] == "NOT_FOUND"
+    assert Stream(client, "junk").ending()[0] == "INVALID_ARGUMENT"
+
+
+def test_a_stream_ends_when_its_subscription_does(client: Client, topic: str) -> None:
+    subscription = client.subscription(topic)
+    stream = Stream(client, subscription)
+    client.publish(topic, b"1")
+    stream.messages(1)
+    client.call("DeleteSubscription", subscription=subscription)
+    assert stream.ending() == ("NOT_FOUND", f"Resource not found (resource={subscription.rpartition('/')[2]}).")
+
+
+def test_a_stream_ends_when_its_subscription_is_detached(client: Client, topic: str) -> None:
+    subscription = client.subscription(topic)
+    stream = Stream(client, subscription)
+    client.publish(topic, b"1")
+    stream.messages(1)
+    client.call("DetachSubscription", subscription=subscription)
+    assert stream.ending()[0] == "FAILED_PRECONDITION"
+
+
+def test_a_stream_of_a_deleted_topic_stays_open_until_the_subscription_goes(client: Client, topic: str) -> None:
+    subscription = client.subscription(topic)
+    stream = Stream(client, subscription, protocol_version=1)
+    client.call("DeleteTopic", topic=topic)
+    stream.send()
+    assert not stream.next().received_messages  # still there
+    client.call("DeleteSubscription", subscription=subscription)
+    assert stream.ending()[0] == "NOT_FOUND"
+
+
+def test_a_client_that_has_said_everything_is_let_go(client: Client, topic: str) -> None:
+    stream = Stream(client, client.subscription(topic))
+    stream.requests.close()
+    assert stream.ending() == ("OK", "")
+
+
+# ---------------------------------------------------------------------- clients that misbehave
+
+
+def test_what_a_vanished_client_held_comes_back(world: World, client: Client, topic: str) -> None:
+    subscription = client.subscription(topic)
+    client.publish(topic, b"1")
+    with world.connect() as leaving:
+        stream = Stream(leaving, subscription)
+        (held,) = stream.messages(1)
+        stream.close()
+    eventually(lambda: not world.door._parts.holdings._by_subscription)
+    client.nack(subscription, held)  # as its deadline would
+    assert [each.message.data for each in client.pull(subscription)] == [b"1"]
+
+
+def test_a_client_that_never_acks_gets_only_what_it_has_room_for(client: Client, topic: str) -> None:
+    subscription = client.subscription(topic)
+    greedy = Stream(client, subscription, max_outstanding_messages=3)
+    client.publish(topic, *[b"x"] * 20)
+    greedy.messages(3)
+    polite = Stream(client, subscription, max_outstanding_messages=1000)
+    assert len(polite.messages(17)) == 17
+    greedy.close()
+    polite.close()
+
+
+def test_a_client_that_never_reads_holds_one_response(world: World, client: Client, topic: str) -> None:
+    subscription = client.subscription(topic)
+    for _ in range(12):
+        client.publish(topic, *[b"x" * 900_000] * 10)
+    with world.connect() as lazy:
+        stream = Stream(lazy, subscription)  # never asked for its next response
+        backlog = eventually(lambda: _steady(lambda: world.queue.backlog(subscription).in_flight_messages))
+        assert 0 < backlog < 120
+        other = client.subscription(topic)
+        started = time.monotonic()
+        client.publish(topic, b"for others")
+        assert [each.message.data for each in client.pull(other, timeout=5)] == [b"for others"]
+        assert time.monotonic() - started < 3
+        stream.close()
+
+
+def _steady(read: Any) -> int:
+    """A number that no longer changes."""
+    first = read()
+    time.sleep(0.3)
+    return first if first and read() == first else 0

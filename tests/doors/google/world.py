@@ -1,0 +1,205 @@
+"""A Google door over a queue in memory, in a thread with a loop of its own, and raw calls to it.
+
+The rule kept here: calls go over a real socket with the official gRPC library, but with bare messages, so that a test
+says exactly what is on the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import itertools
+import json
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+
+from penstock.assembly import SERVER_LIMITS
+from penstock.doors.google import messages as m
+from penstock.doors.google.deadletters import source_attributes
+from penstock.doors.google.server import GoogleDoor, Options
+from penstock.doors.google.services import POLICIES, PUBLISHER, SCHEMAS, SUBSCRIBER, methods
+from penstock.doors.port import OPEN, Condition
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
+
+SECONDS = 20  # only a failing test waits so long
+NUMBERS = itertools.count(1)
+
+
+class World:
+    def __init__(self, loop: asyncio.AbstractEventLoop, options: Options) -> None:
+        self.loop = loop
+        self.options = options
+        self.condition = Condition()
+
+    async def open(self) -> None:
+        limits = SERVER_LIMITS
+        self.queue = AsyncMessageQueue(MemoryJournal(), limits=limits, describe_source=source_attributes)
+        await self.queue.start()
+        log = logging.getLogger("tests.google")
+        self.door = GoogleDoor(
+            host="127.0.0.1", port=0, queue=self.queue, condition=self.condition, log=log, options=self.options
+        )
+        await self.door.start()
+        self.condition.doors["pubsub"] = OPEN
+        self.address = self.door.address
+        self.kinds = {f"{method.service}/{method.name}": method for method in methods(self.door._parts, lambda: True)}
+
+    async def close(self) -> None:
+        await self.door.stop(1)
+        await self.queue.close()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(SECONDS)
+
+    def connect(self) -> Client:
+        return Client(self)
+
+
+class Client:
+    """One channel, and a stub for every method by its bare name."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.channel = grpc.insecure_channel(
+            world.address, options=[("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+        )
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+
+    def call(self, method_name: str, request: Any = None, /, *, timeout: float = SECONDS, **fields: Any) -> Any:
+        method = self._method(method_name)
+        if request is None:
+            request = method.request(**fields)
+        stub = self.channel.unary_unary(method.path, _encode, method.response.FromString)
+        return stub(request, timeout=timeout)
+
+    def refused(self, method_name: str, request: Any = None, /, **fields: Any) -> tuple[str, str]:
+        """The code and the text of a call that is expected to fail."""
+        try:
+            self.call(method_name, request, **fields)
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+        raise AssertionError(f"{method_name} was accepted")
+
+    def stream(self, name: str, requests: Iterator[Any], timeout: float = SECONDS) -> Any:
+        method = self._method(name)
+        return self.channel.stream_stream(method.path, _encode, method.response.FromString)(requests, timeout=timeout)
+
+    def _method(self, name: str) -> Any:
+        for service in (PUBLISHER, SUBSCRIBER, SCHEMAS, POLICIES):
+            method = self.world.kinds.get(f"{service}/{name}")
+            if method is not None:
+                return method
+        raise KeyError(name)
+
+    # What most tests begin with.
+
+    def topic(self, **fields: Any) -> str:
+        name = f"projects/test/topics/topic-{next(NUMBERS)}"
+        self.call("CreateTopic", name=name, **fields)
+        return name
+
+    def subscription(self, topic: str, **fields: Any) -> str:
+        name = f"projects/test/subscriptions/subscription-{next(NUMBERS)}"
+        self.call("CreateSubscription", name=name, topic=topic, **fields)
+        return name
+
+    def publish(self, topic: str, *bodies: bytes, **fields: Any) -> list[str]:
+        messages = [m.PubsubMessage(data=body, **fields) for body in bodies]
+        return list(self.call("Publish", topic=topic, messages=messages).message_ids)
+
+    def pull(self, subscription: str, max_messages: int = 100, *, timeout: float = 1.5) -> list[Any]:
+        answer = self.call("Pull", subscription=subscription, max_messages=max_messages, timeout=timeout)
+        return list(answer.received_messages)
+
+    def ack(self, subscription: str, *received: Any) -> None:
+        self.call("Acknowledge", subscription=subscription, ack_ids=[each.ack_id for each in received])
+
+    def nack(self, subscription: str, *received: Any) -> None:
+        ids = [each.ack_id for each in received]
+        self.call("ModifyAckDeadline", subscription=subscription, ack_ids=ids, ack_deadline_seconds=0)
+
+
+def _encode(message: Any) -> bytes:
+    return message if isinstance(message, bytes) else message.SerializeToString()
+
+
+class Requests:
+    """The client's side of a stream: what to send next, until it is closed."""
+
+    def __init__(self, *first: Any) -> None:
+        self._waiting = list(first)
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def send(self, request: Any) -> None:
+        with self._changed:
+            self._waiting.append(request)
+            self._changed.notify()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            if not self._waiting:
+                raise StopIteration
+            return self._waiting.pop(0)
+
+
+@contextmanager
+def opened(options: Options | None = None) -> Iterator[World]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="google-door", daemon=True)
+    thread.start()
+    world = World(loop, options or Options(may_reset=True, push_allow=["127.0.0.0/8"]))
+    try:
+        world.run(world.open())
+        yield world
+    finally:
+        world.run(world.close())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(SECONDS)
+        loop.close()
+
+
+def rest(address: str, verb: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    """One request over HTTP/1.1; the body of the answer decoded if it is JSON."""
+    host, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=SECONDS)
+    try:
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        connection.request(verb, path, content, {name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        answer = response.read()
+        is_json = response.headers.get("Content-Type", "").startswith("application/json")
+        return response.status, json.loads(answer) if is_json else answer
+    finally:
+        connection.close()
+
+
+def eventually(check: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """The first true answer; for what happens elsewhere and tells nobody."""
+    until = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        answer = check()
+        if answer:
+            return answer
+        until.wait(0.02)
+    raise AssertionError("it did not happen")
