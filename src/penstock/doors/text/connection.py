@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol):
         "_windows",
         "deadline",
         "peer",
+        "promised_bytes",
         "reading",
     )
 
@@ -74,6 +75,7 @@ class Connection(asyncio.Protocol):
         self.peer = ""
         self.deadline = _NEVER
         self.reading = True  # whether the client takes what it is sent
+        self.promised_bytes = 0
         self._decoder = Decoder(host.maxima)
         self._transport: asyncio.Transport | None = None
         self._windows: dict[bytes, Window] | None = None  # made with the first; most idle connections have none

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.names import log_key
@@ -22,11 +22,19 @@ from penstock.faces.awaitable import AsyncMessageQueue
 ENDLESS = float("inf")  # T-033: a lease lasts as long as the connection
 WAIT_SECONDS = 3600.0  # a feed that waits for messages looks again at least so often
 
-Share: TypeAlias = tuple["Window", Sequence[tuple[int, bytes]]]
+
+class Share(NamedTuple):
+    """What a window gets of one pull."""
+
+    window: Window
+    messages: Sequence[tuple[int, bytes]]  # numbers and contents
+    bytes: int
 
 
 class Consumer(Protocol):
     """What a window needs of its connection."""
+
+    promised_bytes: int  # taken from queues for it and not sent yet; the windows count them
 
     @property
     def reading(self) -> bool:
@@ -53,7 +61,11 @@ class Window:
 
     @property
     def room(self) -> int:
-        return self.limit - len(self.held) if self.consumer.reading else 0
+        """T-064: none for a client that does not read, or has enough coming."""
+        consumer = self.consumer
+        if not consumer.reading or consumer.promised_bytes >= self.feed.portion_bytes:
+            return 0
+        return self.limit - len(self.held)
 
     def take(self, ids: Sequence[bytes]) -> tuple[list[str], list[bytes]]:
         """Receipts of messages that are no longer outstanding here, and the ids that never were."""
@@ -64,17 +76,26 @@ class Window:
         pairs = list(zip(ids, receipts, strict=True))
         return [text for text in receipts if text], [each for each, text in pairs if not text]
 
-    def hold(self, deliveries: Sequence[Delivery]) -> list[tuple[int, bytes]]:
-        """Count messages as outstanding; their numbers and contents, to be sent."""
-        messages, held = [], self.held
+    def hold(self, deliveries: Sequence[Delivery]) -> Share:
+        """Count messages as outstanding; they are to be sent."""
+        messages, held, size = [], self.held, 0
         for message, subscription, topic, stamp, _ in deliveries:
             number = log_key(topic, message.offset)
             held[id_text(number)] = f"{subscription}-{message.offset}-{stamp}"
             messages.append((number, message.data))
-        return messages
+            size += message.size
+        self.consumer.promised_bytes += size
+        return Share(self, messages, size)
 
-    def send(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        self.consumer.send(self.phrases.dispatch(messages))
+    def send(self, share: Share) -> None:
+        self.consumer.promised_bytes -= share.bytes
+        self.consumer.send(self.phrases.dispatch(share.messages))
+
+    def forget(self, share: Share) -> None:
+        """The taking never became durable: these messages are still in the queue."""
+        self.consumer.promised_bytes -= share.bytes
+        for number, _ in share.messages:
+            self.held.pop(id_text(number), None)
 
 
 class Feed:
@@ -92,6 +113,7 @@ class Feed:
         self._limits = limits
         self._open_subscription = open_subscription
         self._give_back = give_back
+        self.portion_bytes = limits.dispatch_bytes
         self._windows: dict[Window, None] = {}
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
         self._called: asyncio.Future[None] | None = None  # pending while there is no room
@@ -176,7 +198,7 @@ class Feed:
         """T-031: one message each, in turn. What nobody has room for any more goes back."""
         self._room()
         if len(self._line) == 1 and self._line[0].room >= len(deliveries):
-            return [(self._line[0], self._line[0].hold(deliveries))]
+            return [self._line[0].hold(deliveries)]
         line = self._line
         places = {window: window.room for window in line}
         shares: dict[Window, list[Delivery]] = {window: [] for window in line}
@@ -190,21 +212,25 @@ class Feed:
             window.queued = places[window] > 0
             if window.queued:
                 line.append(window)
-        return [(window, window.hold(share)) for window, share in shares.items() if share]
+        return [window.hold(share) for window, share in shares.items() if share]
 
     def _committed(self, shares: list[Share], committed: asyncio.Future[None]) -> None:
         if committed.exception() is None:
             self._send(shares)
             return
-        for window, messages in shares:  # void: nobody has them
-            for number, _ in messages:
-                window.held.pop(id_text(number), None)
-            if window in self._windows:
-                self.offer(window)
+        for share in shares:
+            share.window.forget(share)
+        self._offer_again(shares)
 
     def _send(self, shares: list[Share]) -> None:
-        for window, messages in shares:
-            window.send(messages)
+        for share in shares:
+            share.window.send(share)
+        self._offer_again(shares)
+
+    def _offer_again(self, shares: list[Share]) -> None:
+        for share in shares:
+            if share.window in self._windows:
+                self.offer(share.window)
 
     def _fail(self, error: Exception) -> None:
         windows, self._windows = self._windows, {}

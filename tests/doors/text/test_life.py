@@ -1,0 +1,174 @@
+"""The door itself: how it opens, over which sockets it speaks, and how it closes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import stat
+from pathlib import Path
+
+import pytest
+import trustme
+
+from penstock.doors.text.sockets import claim_unix_path, server_context
+from penstock.errors import InvalidArgumentError
+from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send, set_up
+from tests.unit.faces.journals import ToldJournal
+
+
+def test_a_stopping_door_confirms_what_it_took_and_returns_what_it_gave() -> None:
+    """T-034, T-041."""
+    journal = ToldJournal()
+
+    async def scene(stage: Stage) -> None:
+        sender, consumer = await stage.peer(), await stage.peer()
+        await sender.say(send(b"q", b"1"))
+        await sender.hear()
+        await consumer.say(consume(b"q", 5))
+        await consumer.hear()
+        await stage.queue.commit()
+        journal.gate.clear()
+        await sender.say(send(b"q", b"2"))
+        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 2)
+        stopping = asyncio.ensure_future(stage.door.stop(SECONDS))
+        await asyncio.sleep(0)
+        journal.gate.set()
+        assert (await sender.hear()).type == 5
+        assert await sender.end() == b""
+        await consumer.end()
+        await stopping
+        assert stage.in_flight("q") == 0
+        with pytest.raises(OSError):
+            await stage.peer()
+
+    play(scene, journal=journal)
+
+
+def test_a_door_stops_in_time_though_nobody_reads() -> None:
+    """T-041: the grace is the longest it takes."""
+
+    async def scene(stage: Stage) -> None:
+        peers = [await stage.peer() for _ in range(50)]
+        for peer in peers:
+            await peer.say(consume(b"q", 10))
+        await peers[0].silence()
+        async with asyncio.timeout(5):
+            await stage.door.stop(0.5)
+        assert not stage.door._connections
+
+    play(scene)
+
+
+def test_after_a_restart_the_queue_is_as_it_was() -> None:
+    """T-035: what was confirmed and not acknowledged is there again, in order."""
+    journal = ToldJournal()
+
+    async def scene() -> None:
+        stage = await set_up(journal=journal)
+        peer = await stage.peer()
+        await peer.say(*(send(b"q", b"%d" % number) for number in range(5)), consume(b"q", 3))
+        heard = [each for each in await peer.hear_many(8) if each.type == 3]
+        await peer.say(ack(b"q", heard[1].id))
+        await peer.hear()  # a message took its place
+        again = ToldJournal()
+        for commit in list(journal.commits):  # as a killed process leaves it behind
+            again.commit(commit)
+        other = await set_up(journal=again)
+        second = await other.peer()
+        await second.say(consume(b"q", 10))
+        assert await second.contents(4) == [b"0", b"2", b"3", b"4"]
+        await stage.leave()
+        await other.leave()
+
+    asyncio.run(scene())
+
+
+def test_a_unix_socket_carries_the_same_bytes(tmp_path: Path) -> None:
+    """T-066: for its owner only, and gone when the door is."""
+    path = tmp_path / "text.sock"
+
+    async def scene(stage: Stage) -> None:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert any(str(path) in hint for hint in stage.door.hints)
+        peer = await stage.unix_peer(path)
+        await peer.say(send(b"q", b"1"), consume(b"q", 1))
+        assert [each.type for each in await peer.hear_many(2)] == [5, 3]
+        peer.writer.write_eof()
+        assert await peer.end() == b""
+
+    play(scene, unix_path=path)
+    assert not path.exists()
+
+
+def test_a_socket_left_behind_makes_room_and_anything_else_does_not(tmp_path: Path) -> None:
+    """T-066."""
+    path = tmp_path / "text.sock"
+    claim_unix_path(str(path)).close()
+    assert path.is_socket()
+    left = claim_unix_path(str(path))
+    left.listen()
+    with pytest.raises(OSError):
+        claim_unix_path(str(path))  # somebody listens there
+    left.close()
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(OSError):
+        claim_unix_path(str(file))
+    assert file.read_text() == "mine"
+
+
+def test_a_path_in_use_keeps_the_door_closed(tmp_path: Path) -> None:
+    """T-066."""
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(OSError):
+        asyncio.run(set_up(unix_path=file))
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def pem(folder: Path, name: str, blob: trustme.Blob) -> str:
+    path = folder / name
+    blob.write_to_path(str(path))
+    return str(path)
+
+
+def test_tls_carries_the_same_bytes_and_asks_for_certificates(tmp_path: Path, authority: trustme.CA) -> None:
+    """T-066: with a client certificate; without one, or with one of a stranger, there is no connection."""
+    server = authority.issue_cert("127.0.0.1")
+    certificate = pem(tmp_path, "server.pem", server.private_key_and_cert_chain_pem)
+    ca = pem(tmp_path, "ca.pem", authority.cert_pem)
+
+    def client(issuer: trustme.CA | None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=ca)
+        if issuer is not None:
+            issuer.issue_cert("client@penstock.test").configure_cert(context)
+        return context
+
+    async def exchange(stage: Stage, context: ssl.SSLContext) -> None:
+        stranger = await stage.peer(ssl=context)
+        await stranger.say(send(b"q", b"1"))
+        await stranger.hear()
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer(ssl=client(authority))
+        await peer.say(send(b"q", b"x" * 200_000), consume(b"q", 1))
+        assert [each.type for each in await peer.hear_many(2)] == [5, 3]
+        for issuer in (None, trustme.CA()):
+            with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+                await exchange(stage, client(issuer))
+        plain = await stage.peer()
+        await plain.say(send(b"q", b"1"))
+        assert b"H02" not in await plain.end()
+        await peer.silence()
+
+    play(scene, tls=server_context(certificate, None, ca))
+
+
+def test_tls_files_that_cannot_be_used_are_a_sentence(tmp_path: Path) -> None:
+    """T-066."""
+    with pytest.raises(InvalidArgumentError, match="the TLS files of the text door cannot be used"):
+        server_context(str(tmp_path / "absent.pem"), None, None)

@@ -1,0 +1,219 @@
+"""Limits: who is slow, silent, greedy or deaf loses his connection, and nobody else loses anything."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+import pytest
+
+from penstock.doors.text.limits import Limits
+from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send
+
+QUICK = Limits(frame_seconds=0.15, idle_seconds=0.3, write_seconds=0.3, sweep_seconds=0.02, linger_seconds=0.2)
+MIB = 1 << 20
+
+
+def test_a_message_that_is_not_complete_in_time_is_too_slow() -> None:
+    """T-061: from its first byte; what came before is kept, and single bytes buy no time."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(send(b"q", b"1"))
+        assert (await peer.hear()).type == 5
+        started = time.monotonic()
+        rest = send(b"q", b"2")
+        place = 0
+        hearing = asyncio.ensure_future(peer.hear())
+        while not hearing.done() and place < len(rest) - 1:
+            await peer.say(rest[place : place + 1])
+            place += 1
+            await asyncio.wait([hearing], timeout=0.02)
+        assert (await hearing).code == "too-slow"
+        assert 0.1 < time.monotonic() - started < SECONDS
+        assert await peer.end() == b""
+
+    play(scene, limits=QUICK)
+
+
+def test_a_slow_first_message_is_closed_without_a_word() -> None:
+    """T-054, T-061."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(b"H02")
+        assert await peer.end() == b""
+        assert stage.door.counts["too-slow"] == 1
+
+    play(scene, limits=QUICK)
+
+
+def test_who_says_nothing_and_consumes_nothing_is_closed() -> None:
+    """T-062: a consumer is not, nor one in line framing whose last line feed is still to come."""
+
+    async def scene(stage: Stage) -> None:
+        silent, consumer, idle = await stage.peer(), await stage.peer(), await stage.peer(line=True)
+        await consumer.say(consume(b"q", 1))
+        await idle.say(send(b"other", b"", line=True)[:-1])
+        assert (await idle.hear()).type == 5
+        assert await silent.end() == b""
+        assert await idle.end() == b""
+        assert stage.door.counts["too-slow"] == 0
+        sender = await stage.peer()
+        await sender.say(send(b"q", b"1"))
+        assert await consumer.contents(1) == [b"1"]
+
+    play(scene, limits=QUICK)
+
+
+def test_one_connection_too_many_is_closed_at_once() -> None:
+    """T-063: in total; the others are not disturbed, and a place that becomes free is given."""
+
+    async def scene(stage: Stage) -> None:
+        peers = [await stage.peer() for _ in range(3)]
+        for peer in peers:
+            await peer.silence()
+        crowd = [await stage.peer() for _ in range(5)]
+        for peer in crowd:
+            assert await peer.end() == b""
+        assert stage.door.counts["connections"] == 5
+        for peer in peers:
+            await peer.silence()
+        await peers[0].close()
+        await stage.until(lambda: len(stage.door._connections) == 2)
+        await (await stage.peer()).silence()
+
+    play(scene, limits=Limits(connections_max=3))
+
+
+def test_one_address_may_not_take_all() -> None:
+    """T-063: 127.0.0.1 is full, 127.0.0.2 is not."""
+
+    async def scene(stage: Stage) -> None:
+        peers = [await stage.peer() for _ in range(2)]
+        for peer in peers:
+            await peer.silence()
+        third = await stage.peer()
+        assert await third.end() == b""
+        neighbour = await stage.peer(local_addr=("127.0.0.2", 0))
+        await neighbour.silence()
+
+    play(scene, limits=Limits(connections_per_address_max=2))
+
+
+def deaf(stage: Stage, buffer_bytes: int = 4096) -> socket.socket:
+    """A client with small buffers that reads only when it is told to."""
+    host, _, port = stage.door.address.rpartition(":")
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+    raw.connect((host, int(port)))
+    return raw
+
+
+def test_a_client_that_does_not_read_is_held_back_then_closed_and_its_messages_return() -> None:
+    """T-034, T-064: what waits for it is bounded, and others are served meanwhile."""
+    limits = Limits(
+        write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=64 << 10, dispatch_bytes=128 << 10, linger_seconds=0.2
+    )
+
+    async def scene(stage: Stage) -> None:
+        sender = await stage.peer()
+        for number in range(200):
+            await sender.say(send(b"q", b"%d" % number + b"x" * 99_000))
+            await sender.hear()
+        raw = deaf(stage)
+        raw.sendall(consume(b"q", 200))
+        await stage.until(lambda: any(not each.reading for each in stage.door._connections))
+        (stuck,) = [each for each in stage.door._connections if not each.reading]
+        assert stuck._transport is not None
+        assert stuck._transport.get_write_buffer_size() < MIB
+        assert stage.in_flight("q") < 100
+        other = await stage.peer()
+        await other.say(consume(b"q", 1))
+        heard = await other.hear()
+        assert int(heard.content.partition(b"x")[0]) > 0
+        await other.say(ack(b"q", heard.id))
+        await other.hear()
+        await stage.until(lambda: stage.door.counts["not-reading"] == 1)
+        await stage.until(lambda: stage.in_flight("q") == 1)
+        raw.close()
+
+    play(scene, limits=limits)
+
+
+def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> None:
+    """T-064, T-065."""
+    limits = Limits(write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
+
+    async def scene(stage: Stage) -> None:
+        raw = deaf(stage)
+        raw.setblocking(False)
+        loop = asyncio.get_running_loop()
+        data = send(b"q", b"") * 100_000
+        sending = asyncio.ensure_future(loop.sock_sendall(raw, data))
+        await stage.until(lambda: stage.door.counts["not-reading"] == 1)
+        accepted = stage.queue.topic(stage.names("q")[0]).tail
+        assert 0 < accepted < 100_000
+        with pytest.raises(OSError):
+            await sending
+        raw.close()
+
+    play(scene, limits=limits)
+
+
+def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
+    """T-064: the time begins anew whenever something leaves."""
+    limits = Limits(write_seconds=0.3, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
+
+    async def scene(stage: Stage) -> None:
+        sender = await stage.peer()
+        for _ in range(40):
+            await sender.say(send(b"q", b"x" * 100_000))
+            await sender.hear()
+        raw = deaf(stage, 128 << 10)
+        raw.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(raw, consume(b"q", 40))
+        received, wanted = 0, 40 * (100_000 + 8 + 3 * 36 + 1 + 32)
+        while received < wanted:
+            received += len(await asyncio.wait_for(loop.sock_recv(raw, 1 << 18), SECONDS))
+            await asyncio.sleep(0.01)
+        assert received == wanted
+        assert stage.door.counts["not-reading"] == 0
+        raw.close()
+
+    play(scene, limits=limits)
+
+
+def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
+    """T-029, T-064: the door takes from the queue what fits, not what is asked for."""
+    limits = Limits(dispatch_bytes=300_000, write_buffer_bytes=64 << 10)
+
+    async def scene(stage: Stage) -> None:
+        sender = await stage.peer()
+        for _ in range(50):
+            await sender.say(send(b"q", b"x" * 100_000))
+            await sender.hear()
+        raw = deaf(stage)
+        raw.sendall(consume(b"q", 50))
+        await stage.until(lambda: any(not each.reading for each in stage.door._connections))
+        assert stage.in_flight("q") <= 40
+        raw.close()
+
+    play(scene, limits=limits)
+
+
+def test_dead_peers_are_looked_for() -> None:
+    """T-062: a consumer's socket has keep-alive on."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.silence()
+        (connection,) = stage.door._connections
+        assert connection._transport is not None
+        raw = connection._transport.get_extra_info("socket")
+        assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+    play(scene)

@@ -1,0 +1,195 @@
+"""Sends: what is accepted, how it is confirmed, and in which order."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.broker.limits import Limits as BrokerLimits
+from penstock.doors.text.limits import Limits
+from tests.doors.text.stage import Stage, ack, consume, frame, play, send
+from tests.unit.faces.journals import ToldJournal
+
+
+@pytest.mark.parametrize("line", [False, True], ids=["compact", "lines"])
+def test_a_send_is_confirmed_and_can_be_consumed(line: bool) -> None:
+    """T-004, T-005, T-006, T-012, T-013, T-020, T-022, T-032: in both framings, the queue made by naming it."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer(line)
+        await peer.say(send(b"Foo", b"Hello\nWorld", line=line), consume(b"Foo", 5, line=line))
+        confirmed, dispatched = await peer.hear_many(2)
+        assert (confirmed.version, confirmed.type, confirmed.order) == (2, 5, [1, 3])
+        assert confirmed.packages[1] == b"Foo"
+        assert len(confirmed.id) == 32
+        assert not confirmed.id.strip(b"0123456789abcdef")
+        assert (dispatched.version, dispatched.type, dispatched.order) == (2, 3, [1, 2, 3])
+        assert dispatched.packages == {1: b"Foo", 2: b"Hello\nWorld", 3: confirmed.id}
+        await peer.say(ack(b"Foo", dispatched.id, line=line))
+        await peer.silence()
+
+    play(scene)
+
+
+def test_version_01_is_accepted_without_an_answer() -> None:
+    """T-010, T-021: and a dispatch has the version of its consume request."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(send(b"q", b"1", 1), send(b"q", b"2", 2), consume(b"q", 5, 1))
+        heard = await peer.hear_many(3)
+        assert [(each.version, each.type) for each in heard] == [(2, 5), (1, 3), (1, 3)]
+        assert [each.content for each in heard[1:]] == [b"1", b"2"]
+
+    play(scene)
+
+
+def test_every_byte_and_every_length_comes_back() -> None:
+    """T-003, T-020."""
+    contents = [b"", bytes(range(256)), b"H0200102P01\n", b"x" * 300_000]
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(*(send("é☃ %d".encode(), content) for content in contents))
+        await peer.hear_many(len(contents))
+        await peer.say(consume("é☃ %d".encode(), 10))
+        assert await peer.contents(len(contents)) == contents
+
+    play(scene)
+
+
+def test_answers_come_in_the_order_of_the_sends() -> None:
+    """T-013, T-023: over queues, versions and errors."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(
+            send(b"a", b"1"), send(b"b", b"1"), send(b"a", b"2", 1), frame(2, 1, (1, b"a"), (9, b"")), send(b"a", b"3")
+        )
+        heard = await peer.hear_many(4)
+        assert [each.type for each in heard] == [5, 5, 7, 5]
+        assert [each.packages[1] for each in heard if each.type == 5] == [b"a", b"b", b"a"]
+        assert heard[2].packages[8] == b"001"
+        await peer.say(consume(b"a", 10), consume(b"b", 10))
+        dispatched = await peer.hear_many(4)
+        ids = {(each.packages[1], each.content): each.id for each in dispatched}
+        assert [ids[b"a", b"1"], ids[b"b", b"1"], ids[b"a", b"3"]] == [heard[0].id, heard[1].id, heard[3].id]
+        assert len(set(ids.values())) == 4
+
+    play(scene)
+
+
+def test_nothing_is_confirmed_or_dispatched_before_it_is_durable() -> None:
+    """T-022, T-024: while a commit runs, neither its sender nor a consumer hears of it."""
+    journal = ToldJournal()
+
+    async def scene(stage: Stage) -> None:
+        sender, consumer = await stage.peer(), await stage.peer()
+        await consumer.say(consume(b"q", 5))
+        await consumer.silence()
+        journal.gate.clear()
+        await sender.say(send(b"q", b"1"))
+        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 1)
+        waiting = [asyncio.ensure_future(peer.reader.read(1)) for peer in (sender, consumer)]
+        done, _ = await asyncio.wait(waiting, timeout=0.2)
+        assert not done
+        journal.gate.set()
+        assert await asyncio.gather(*waiting) == [b"H", b"H"]
+
+    play(scene, journal=journal)
+
+
+def test_a_send_that_is_refused_is_told_so_and_the_next_is_taken() -> None:
+    """T-022, T-023, T-051: one answer for each."""
+    broker = BrokerLimits(queue_max_messages=2, queue_max_bytes=0, refuse_when_full=True)
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(send(b"q", b"1"), send(b"q", b"2"))
+        assert [each.type for each in await peer.hear_many(2)] == [5, 5]
+        await peer.say(send(b"q", b"3"), send(b"q", b"4"), send(b"r", b"1"))
+        heard = await peer.hear_many(3)
+        assert [each.code for each in heard[:2]] == ["full", "full"]
+        assert [heard[0].packages[8], heard[0].packages[1]] == [b"001", b"q"]
+        assert heard[2].type == 5
+
+    play(scene, broker=broker)
+
+
+def test_a_refused_send_of_version_01_closes_the_connection() -> None:
+    """T-053, T-055: what came before it stays."""
+    broker = BrokerLimits(queue_max_messages=1, queue_max_bytes=0, refuse_when_full=True)
+
+    async def scene(stage: Stage) -> None:
+        peer, other = await stage.peer(), await stage.peer()
+        await peer.say(send(b"q", b"1", 1))
+        await other.silence()
+        await peer.say(send(b"q", b"2", 1), send(b"r", b"never", 1))
+        assert await peer.end() == b""
+        await other.say(consume(b"q", 5), consume(b"r", 5))
+        assert await other.contents(1) == [b"1"]
+        await other.silence()
+
+    play(scene, broker=broker)
+
+
+def test_a_name_that_belongs_to_something_else_is_a_conflict() -> None:
+    """T-051."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.queue.create_topic("other")
+        await stage.queue.create_subscription(stage.names("q")[1], "other")
+        peer = await stage.peer()
+        await peer.say(send(b"q", b"1"), consume(b"q", 1))
+        first, second = await peer.hear_many(2)
+        assert (first.code, first.packages[8]) == ("conflict", b"001")
+        assert (second.code, second.packages[8]) == ("conflict", b"002")
+
+    play(scene)
+
+
+def test_a_queue_deleted_through_another_door_is_made_again() -> None:
+    """T-012."""
+
+    async def scene(stage: Stage) -> None:
+        sender, consumer = await stage.peer(), await stage.peer()
+        await consumer.say(consume(b"q", 5))
+        await sender.say(send(b"q", b"1"))
+        assert (await sender.hear()).type == 5
+        assert await consumer.contents(1) == [b"1"]
+        topic, subscription = stage.names("q")
+        await stage.queue.delete_topic(topic)
+        await stage.queue.delete_subscription(subscription)
+        await sender.say(send(b"q", b"2"))
+        assert (await sender.hear()).type == 5
+        assert await consumer.contents(1) == [b"2"]
+
+    play(scene)
+
+
+def test_a_sender_that_closes_its_side_gets_every_answer() -> None:
+    """T-040."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(*(send(b"q", b"%d" % number) for number in range(500)))
+        peer.writer.write_eof()
+        heard = await peer.hear_many(500)
+        assert {each.type for each in heard} == {5}
+        assert await peer.end() == b""
+
+    play(scene)
+
+
+def test_many_unanswered_sends_pause_the_reading_and_all_are_answered() -> None:
+    """T-065: the door holds no more than its limit, and forgets none."""
+    limits = Limits(pending_bytes_max=1000, pending_messages_max=10)
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        asking = peer.say(*(send(b"q", b"x" * 100) for _ in range(3000)))
+        heard, _ = await asyncio.gather(peer.hear_many(3000), asking)
+        assert len({each.id for each in heard}) == 3000
+
+    play(scene, limits=limits)

@@ -1,0 +1,54 @@
+"""The error tables of the text door and its client, and the document they stand in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock import errors
+from penstock.doors.text.errors import CLOSING, CODES, FORGIVEN, GOING_ON, fault_of
+from penstock.text.errors import CLASSES, error_of
+
+DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "text-protocol.md"
+ROWS = dict(re.findall(r"^\| `([a-z-]+)` \|.*\| (closes|goes on) \|$", DOCUMENT.read_text(), re.MULTILINE))
+
+
+def leaves(kind: type[errors.PenstockError]) -> list[type[errors.PenstockError]]:
+    """The classes of the public tree; journals and doors add their own kinds below them."""
+    return [each for each in kind.__subclasses__() if each.__module__ == "penstock.errors"]
+
+
+def test_every_class_of_the_tree_has_a_code() -> None:
+    assert set(CODES) == set(leaves(errors.PenstockError))
+
+
+def test_every_code_is_documented_and_every_documented_code_exists() -> None:
+    """T-050, T-051, T-052, T-053."""
+    assert {code for code, end in ROWS.items() if end == "closes"} == CLOSING
+    assert {code for code, end in ROWS.items() if end == "goes on"} == GOING_ON
+    assert set(CODES.values()) <= CLOSING | GOING_ON
+    assert sorted(FORGIVEN) == ["not-held"]
+
+
+def test_the_client_knows_every_code() -> None:
+    assert set(CLASSES) == CLOSING | GOING_ON
+    error = error_of("brand-new", "What is this?")
+    assert type(error) is errors.PenstockError
+    assert error.message == "What is this? (brand-new)"
+
+
+def test_an_error_keeps_its_sentence_and_a_bug_does_not() -> None:
+    class Odd(errors.ResourceExhaustedError):
+        """Very full."""
+
+    assert fault_of(Odd(), 2, 1, b"q").sentence == "Very full."
+    assert fault_of(Odd(), 2, 1, b"q").code == "full"
+    bug = fault_of(KeyError("secret"), 2, 1)
+    assert (bug.code, "secret" in bug.sentence) == ("internal", False)
+
+
+@pytest.mark.parametrize("code", sorted(CLASSES))
+def test_every_code_is_an_exception_of_the_tree(code: str) -> None:
+    assert isinstance(error_of(code, "x"), errors.PenstockError)
