@@ -10,7 +10,7 @@ import sys
 import time
 from importlib import import_module
 
-BENCHMARKS = ("broker",)
+BENCHMARKS = ("broker", "python_api")
 
 
 def main() -> None:
