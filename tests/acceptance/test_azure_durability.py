@@ -1,0 +1,98 @@
+"""What was answered is there after kill -9; a queue of 12,000 neighbours is listed page by page; Azurite's flags."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.azure_server import ACCOUNT, Served, serving
+from tests.doors.azure.signing import account_sas
+
+QUEUES = 12_000
+CONNECTIONS = 32
+
+
+@pytest.mark.kill
+def test_ten_answered_puts_survive_a_kill_at_once(tmp_path: Path) -> None:
+    """10 of 10. Azurite, with its files on disk: 0 of 10."""
+    data = str(tmp_path / "data")
+    with serving(tmp_path, "--data", data) as server:
+        queue = server.queue("survivors")
+        queue.set_queue_metadata({"kept": "too"})
+        sent = [queue.send_message(f"message {number}") for number in range(10)]
+        server.kill()
+        queue.close()
+    with serving(tmp_path, "--data", data) as server, server.queue("survivors", create=False) as queue:
+        messages = list(queue.receive_messages(messages_per_page=32, max_messages=32))
+        assert [message.content for message in messages] == [f"message {number}" for number in range(10)]
+        assert [message.id for message in messages] == [each.id for each in sent]
+        assert queue.get_queue_properties().metadata == {"kept": "too"}
+
+
+@pytest.mark.kill
+def test_deletes_updates_and_receipts_survive_as_well(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    with serving(tmp_path, "--data", data) as server:
+        queue = server.queue("survivors")
+        for number in range(3):
+            queue.send_message(str(number))
+        first, second, third = queue.receive_messages(messages_per_page=3, max_messages=3, visibility_timeout=600)
+        queue.delete_message(first)
+        updated = queue.update_message(second, content="updated", visibility_timeout=600)
+        server.kill()
+        queue.close()
+    with serving(tmp_path, "--data", data) as server, server.queue("survivors", create=False) as queue:
+        assert queue.get_queue_properties().approximate_message_count == 2
+        assert queue.receive_message() is None
+        shown = queue.update_message(updated.id, updated.pop_receipt, visibility_timeout=0)
+        again = queue.receive_message()
+        assert (again.id, again.content, again.dequeue_count) == (shown.id, "updated", 2)
+        queue.delete_message(third)
+
+
+async def create_all(served: Served, names: list[str]) -> None:
+    """As fast as 32 connections can ask; what they ask for shares commits."""
+    host, _, port = served.address.rpartition(":")
+    left, sas = iter(names), account_sas()
+
+    async def create() -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        for name in left:
+            writer.write(
+                f"PUT /{ACCOUNT}/{name}?{sas} HTTP/1.1\r\nHost: {served.address}\r\nContent-Length: 0\r\n\r\n".encode()
+            )
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 201 "), head
+        writer.close()
+        await writer.wait_closed()
+
+    await asyncio.gather(*(create() for _ in range(CONNECTIONS)))
+
+
+def test_twelve_thousand_queues_are_listed_page_by_page(tmp_path: Path) -> None:
+    names = [f"queue-{number:05}" for number in range(QUEUES)]
+    with serving(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
+        asyncio.run(create_all(server, names[::-1]))
+        pages = [[queue.name for queue in page] for page in service.list_queues().by_page()]
+        assert [len(page) for page in pages] == [5000, 5000, 2000]
+        assert [name for page in pages for name in page] == names
+        small = [queue.name for queue in service.list_queues(name_starts_with="queue-0", results_per_page=999)]
+        assert small == names[:10_000]
+        server.kill()
+    with serving(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
+        assert sum(1 for _ in service.list_queues()) == QUEUES
+
+
+def test_azurites_flags_start_the_queue(tmp_path: Path) -> None:
+    flags = ["--silent", "--disableTelemetry", "--skipApiVersionCheck", "--loose", "--disableProductStyleUrl"]
+    with serving(tmp_path, "--location", str(tmp_path), *flags, command="azurite") as server:
+        with server.queue("hello") as queue:
+            queue.send_message("kept")
+        server.kill()
+    again = serving(tmp_path, "-l", str(tmp_path), "-s", command="azurite")
+    with again as server, server.queue("hello", create=False) as queue:
+        assert queue.receive_message().content == "kept"
+    with serving(tmp_path, "--inMemoryPersistence", "--blobPort", "1", command="azurite") as server:
+        assert list(server.service().list_queues()) == []
