@@ -1,0 +1,105 @@
+"""Crowds: thousands of clients that do nothing, or do it slowly, and what that costs everybody else."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.acceptance.text_server import Plug, TextServer, serve
+
+MIB = 1 << 20
+
+
+def crowd(server: TextServer, count: int, stack: ExitStack) -> list[socket.socket]:
+    """So many connections, from more than one address if one has not enough ports."""
+    clients = []
+    for number in range(count):
+        client = socket.create_connection(server.address, 30, source_address=(f"127.0.0.{1 + number // 10_000}", 0))
+        stack.enter_context(client)
+        clients.append(client)
+    return clients
+
+
+def test_idle_connections_cost_little_and_a_stop_is_quick(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
+    """T-041, T-063: every one of them has spoken once, and is answered after the others came."""
+    count = rounds(2000, 10_000)
+    with serve(tmp_path, "--memory") as server, ExitStack() as stack:
+        with Plug(server.address) as first:
+            first.send(b"q", b"1")
+            first.hear_ids(1)
+        clients = crowd(server, count, stack)
+        ping = b"H0200102P01%033dqP02%033dx" % (1, 1)
+        for client in clients:
+            client.sendall(ping)
+        for client in clients:
+            assert client.recv(8) == b"H0200502"
+        assert server.resident_bytes() < 100 * MIB
+        started = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - started < 5
+
+
+class Drip:
+    """Clients that send one byte a second each, for as long as they are let."""
+
+    def __init__(self, clients: list[socket.socket]) -> None:
+        self._clients = clients
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        for client in clients:
+            client.setblocking(False)
+
+    def __enter__(self) -> Drip:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        frame = b"H0200102P01%033dqP02%033d" % (1, 1000) + b"x" * 1000
+        for place in range(len(frame)):
+            for number, client in enumerate(self._clients):
+                try:
+                    client.send(frame[place : place + 1])
+                except OSError:
+                    continue  # closed, as it should be
+                if number % 20 == 0 and self._stop.wait(20 / len(self._clients)):
+                    return
+
+
+def round_trips(server: TextServer, seconds: float) -> float:
+    """How many confirmed batches an honest client gets through in a second: the median over slices."""
+    rates = []
+    with Plug(server.address) as client:
+        for _ in range(5):
+            done, until = 0, time.monotonic() + seconds / 5
+            while time.monotonic() < until:
+                client.send(b"honest", *[b"x" * 256] * 20)
+                client.hear_ids(20)
+                done += 1
+            rates.append(done / (seconds / 5))
+    return statistics.median(rates)
+
+
+def test_a_thousand_slow_clients_do_not_slow_an_honest_one(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
+    """T-061: and each of them is closed when its time is over."""
+    count, seconds = rounds(500, 1000), rounds(2, 15)
+    with serve(tmp_path, "--memory", "--log-level", "error", settings={"text_frame_seconds": "3"}) as server:
+        alone = round_trips(server, seconds)
+        with ExitStack() as stack:
+            clients = crowd(server, count, stack)
+            with Drip(clients):
+                crowded = round_trips(server, seconds)
+                last = clients[-1]
+                last.setblocking(True)
+                last.settimeout(30)
+                assert last.recv(1) in (b"", b"H")
+        assert crowded > alone / 2, (crowded, alone)
+        assert server.stop() == 0
