@@ -12,6 +12,8 @@ from heapq import heapify, heappop, heappush
 
 from penstock.broker.model import FOREVER
 
+NO_RECEIPT = -1  # a stamp that no receipt can carry: the message was handed back
+
 
 class Appointment:
     """Offsets of one subscription that fall due at the same instant."""
@@ -43,7 +45,7 @@ class Entry:
         appointment: Appointment | None,
     ) -> None:
         self.leased = leased
-        self.stamp = stamp  # the delivery whose receipt is good; 0: none is, or it was never delivered
+        self.stamp = stamp  # the delivery whose receipt is good; 0: never delivered, its publisher's receipt is
         self.attempts = attempts  # deliveries so far
         self.due = due  # leased: the deadline; waiting: when it may be delivered
         self.size = size

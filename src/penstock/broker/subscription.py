@@ -27,7 +27,7 @@ from penstock.broker.facts import (
     SubscriptionCreated,
 )
 from penstock.broker.filters import compile_filter
-from penstock.broker.leases import Agenda, Appointment, Entry
+from penstock.broker.leases import NO_RECEIPT, Agenda, Appointment, Entry
 from penstock.broker.model import FOREVER, SubscriptionOptions
 from penstock.broker.ordering import Lane
 
@@ -201,7 +201,7 @@ class Subscription:
         for offset, due in zip(fact.offsets, dues, strict=True):
             entry = self.outstanding[offset]
             self._end_lease(offset, entry)
-            entry.due, entry.stamp = due, 0 if fact.by_holder else entry.stamp
+            entry.due, entry.stamp = due, NO_RECEIPT if fact.by_holder else entry.stamp
             self.agenda.meet(offset, entry, FOREVER)
             if not entry.key:
                 self._queue(offset, fact.at)

@@ -87,6 +87,14 @@ def test_the_publishers_receipt_dies_with_the_first_delivery(lenient: World) -> 
     assert queue.backlog("sub").messages == 1
 
 
+def test_the_publishers_receipt_stays_dead_after_the_message_was_handed_back(lenient: World) -> None:
+    queue = lenient.queue
+    lenient.publish("a")
+    queue.nack(queue.pull("sub", 1)[0].ack_id)
+    assert queue.ack_many([put_receipt(queue, 0)]).stale == [put_receipt(queue, 0)]
+    assert lenient.pull("sub") == ["a"]
+
+
 def test_a_strict_subscription_knows_no_publishers_receipts(lenient: World) -> None:
     queue = lenient.queue
     lenient.publish("a")
