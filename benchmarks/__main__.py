@@ -10,7 +10,7 @@ import sys
 import time
 from importlib import import_module
 
-BENCHMARKS = ("broker", "python_api")
+BENCHMARKS = ("broker", "python_api", "azure")
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 
 from penstock.doors.azure.accounts import Account
@@ -26,6 +27,7 @@ PARAMETERS = frozenset({
     "skoid", "sktid", "skt", "ske", "sks", "skv", "skdutid", "sduoid", "srh", "srq",
 })
 # fmt: on
+_ACCOUNT = ("sv", "ss", "srt", "sp", "st", "se", "sip", "spr", "ses", "sig")
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _PREFIXED_SINCE = "2015-04-05"  # the resource of a service SAS names its service, and addresses and protocols count
 _SCOPED_SINCE = "2020-12-06"  # an account SAS signs its encryption scope
@@ -44,13 +46,13 @@ def check_sas(
     """AzureError unless the signature in the query allows the operation, now, from there."""
     given = call.parameters
     _check_form(call)
-    signature = decode_signature(given["sig"].replace(" ", "+"))
     if "ss" in given or "srt" in given:
-        _check_signature(account.signed(_account_text(account.name, given), signature))
-        _check_time(given.get("st"), given.get("se"), now)
+        _check_within(_account_window(account, tuple(map(given.get, _ACCOUNT))), now)
         _check_caller(call, secure)
         _check_account_permission(given, operation)
-    elif "skoid" in given:
+        return
+    signature = decode_signature(given["sig"].replace(" ", "+"))
+    if "skoid" in given:
         key = delegated_key(account, given)
         _check_signature(any(each.signed(_delegation_text(call), signature) for each in key))
         _check_time(given.get("st"), given.get("se"), now)
@@ -81,6 +83,15 @@ def _check_form(call: Call) -> None:
 def _check_signature(good: bool) -> None:
     if not good:
         raise not_authentic("Signature did not match.")
+
+
+@lru_cache(maxsize=1024)  # a refusal is not remembered, and what is remembered is bound to every field
+def _account_window(account: Account, values: tuple[str | None, ...]) -> tuple[int, int]:
+    """From when until when an account SAS is good; AzureError if no key of the account has signed it."""
+    given = {name: value for name, value in zip(_ACCOUNT, values, strict=True) if value is not None}
+    signature = decode_signature(given["sig"].replace(" ", "+"))
+    _check_signature(account.signed(_account_text(account.name, given), signature))
+    return _window(given.get("st"), given.get("se"))
 
 
 def _account_text(account: str, given: Mapping[str, str]) -> str:
@@ -128,10 +139,19 @@ def _with_policy(
 
 
 def _check_time(start: str | None, expiry: str | None, now: int) -> None:
+    _check_within(_window(start, expiry), now)
+
+
+def _window(start: str | None, expiry: str | None) -> tuple[int, int]:
     until = parse_iso(expiry or "")
     since = parse_iso(start) if start else 0
     if until is None or since is None:
         raise not_authentic("A start or expiry is missing or not a time in UTC.")
+    return since, until
+
+
+def _check_within(window: tuple[int, int], now: int) -> None:
+    since, until = window
     if now < since:
         raise not_authentic("Signature not valid yet.")
     if now >= until:
