@@ -65,6 +65,7 @@ class Connection(asyncio.Protocol):
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
         self._last_stream = 0
+        self._last_ignored = 0
         self._stream_room = frames.DEFAULT_WINDOW  # what a new stream may send before it is told more
         self._window = host.limits.connection_window  # what we still take
         self._owed = 0  # taken and not yet given back
@@ -268,7 +269,7 @@ class Connection(asyncio.Protocol):
         if number in self.streams:
             self._on_trailers(self.streams[number], flags)
         elif self._ending:
-            return  # after our GOAWAY: the peer sends it again elsewhere
+            self._last_ignored = max(number, self._last_ignored)  # after our GOAWAY: the peer sends it again elsewhere
         elif number <= self._last_stream or not number & 1:
             raise Http2Error(frames.PROTOCOL_ERROR, "a stream out of order")
         else:
@@ -339,7 +340,7 @@ class Connection(asyncio.Protocol):
             stream.flush()
 
     def _check_known(self, number: int) -> None:
-        if number > self._last_stream or not number:
+        if number > max(self._last_stream, self._last_ignored) or not number:
             raise Http2Error(frames.PROTOCOL_ERROR, "a frame for a stream that never was")
 
     def _spend(self, cost: int) -> None:
