@@ -106,12 +106,15 @@ class FrameReader:
 
     def pass_line_feed(self, data: bytes, at: int) -> int:
         """Skip the line feed that ends a message; it may not have come yet."""
-        self._due = at >= len(data)
-        if self._due:
-            return at
-        if data[at] != _LF:
+        at = self.find_line_feed(data, at)
+        if self._due and at < len(data):
             raise self.malformed("A line feed must follow every content.")
-        return at + 1
+        return at
+
+    def find_line_feed(self, data: bytes, at: int) -> int:
+        """The same, but it is owed if something else stands there."""
+        self._due = data[at : at + 1] != b"\n"
+        return at if self._due else at + 1
 
     def malformed(self, sentence: str) -> FrameError:
         return FrameError("malformed", sentence, self.version, self.refused)

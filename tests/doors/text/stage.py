@@ -170,12 +170,13 @@ async def set_up(
     broker: BrokerLimits = UNLIMITED,
     unix_path: Path | None = None,
     tls: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> Stage:
     queue = AsyncMessageQueue(journal or MemoryJournal(), limits=broker)
     await queue.start()
     door = TextDoor(
         host="127.0.0.1",
-        port=0,
+        port=port,
         queue=queue,
         project="penstock",
         log=logging.getLogger("test.text"),

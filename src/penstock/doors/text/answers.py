@@ -37,7 +37,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
-        self.acked: list[tuple[Window, dict[bytes, str]]] = []  # outstanding again if the commit fails
+        self.acked: list[tuple[Window, list[bytes], list[str]]] = []  # outstanding again if the commit fails
         self.bytes = 0
         self.messages = 0
 
@@ -54,8 +54,8 @@ class Turn:
             elif answer.version == 2:
                 fault = fault_of(error, 2, SEND, answer.queue.name)
                 self.answers += [fault] * answer.appended.total
-        for window, taken in self.acked:
-            window.held.update(taken)
+        for window, ids, receipts in self.acked:
+            window.held.update(zip(ids, receipts, strict=True))
 
 
 def encode_answers(answers: Sequence[Answer], *, line: bool) -> bytes:

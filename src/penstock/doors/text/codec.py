@@ -137,7 +137,9 @@ class Decoder:
             found.append(data[start:stop])
             at = stop
             if gap:
-                at = self._reader.pass_line_feed(data, at)
+                at = self._reader.find_line_feed(data, at)
+                if self._reader.owes_line_feed:
+                    break
         return at
 
     def _repeat_acknowledgements(self, data: bytes, at: int, found: list[bytes]) -> int:
@@ -148,7 +150,9 @@ class Decoder:
             found.append(data[at + before : stop])
             at = stop
             if gap:
-                at = self._reader.pass_line_feed(data, at)
+                at = self._reader.find_line_feed(data, at)
+                if self._reader.owes_line_feed:
+                    break
             stop = at + before + ID_BYTES
         return at
 

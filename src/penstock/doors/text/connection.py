@@ -234,10 +234,9 @@ class Connection(asyncio.Protocol):
 
     def _acknowledge(self, event: Acknowledge, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
-        receipts, unknown = window.take(event.ids) if window is not None else ([], event.ids)
+        taken, receipts, unknown = window.take(event.ids) if window is not None else ([], [], event.ids)
         if window is not None and receipts:
-            known = [each for each in event.ids if each not in unknown] if unknown else event.ids
-            turn.acked.append((window, dict(zip(known, receipts, strict=True))))
+            turn.acked.append((window, taken, receipts))
             self._host.acknowledge(receipts)
             if window.limit:
                 window.feed.offer(window)
@@ -246,7 +245,7 @@ class Connection(asyncio.Protocol):
 
     def _give_back(self, event: Return, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
-        receipts = window.take([event.id])[0] if window is not None else []
+        receipts = window.take([event.id])[1] if window is not None else []
         if window is None or not receipts:
             self._refuse(_not_held(event.version, RETURN, event.queue, event.id), event, turn)
             return
@@ -305,7 +304,7 @@ class Connection(asyncio.Protocol):
             turn.fail(error)
             self._host.complain(self, "unavailable", "A commit failed.")
             self._ending |= bool(turn.acked) or self._decoder.version != 2
-            for window, _ in turn.acked if self._transport is None else ():
+            for window, _, _ in turn.acked if self._transport is None else ():
                 self._return_all(window)
         self._answer(turn)
         self._balance()

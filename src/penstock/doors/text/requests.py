@@ -119,7 +119,7 @@ def _content_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
     version, kind, queue = frame.version, frame.type, packages[QUEUE]
     if not is_queue_name(queue):
         sentence = "A queue name is 1 to 255 bytes of UTF-8 without control characters and slashes."
-        return Fault(version, "invalid-queue", sentence, kind)
+        return Fault(version, "invalid-queue", sentence, kind, queue)
     if len(packages.get(ID, bytes(ID_BYTES))) != ID_BYTES:
         return Fault(version, "invalid-id", "A message id is 32 hexadecimal digits.", kind, queue)
     if not packages.get(COUNT, b"0").isdigit():

@@ -67,14 +67,15 @@ class Window:
             return 0
         return self.limit - len(self.held)
 
-    def take(self, ids: Sequence[bytes]) -> tuple[list[str], list[bytes]]:
-        """Receipts of messages that are no longer outstanding here, and the ids that never were."""
+    def take(self, ids: Sequence[bytes]) -> tuple[list[bytes], list[str], list[bytes]]:
+        """Messages that are no longer outstanding here, their receipts, and the ids that are not held, or not twice."""
         pop = self.held.pop
         receipts = [pop(each, "") for each in ids]
         if "" not in receipts:
-            return receipts, []
+            return list(ids), receipts, []
         pairs = list(zip(ids, receipts, strict=True))
-        return [text for text in receipts if text], [each for each, text in pairs if not text]
+        taken = [each for each, text in pairs if text]
+        return taken, [text for text in receipts if text], [each for each, text in pairs if not text]
 
     def hold(self, deliveries: Sequence[Delivery]) -> Share:
         """Count messages as outstanding; they are to be sent."""

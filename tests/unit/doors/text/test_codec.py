@@ -327,3 +327,15 @@ def test_random_bytes_are_faults_and_never_exceptions(pieces: list[bytes]) -> No
     for piece in pieces:
         if not decoder.broken:
             decoder.feed(piece)
+
+
+def test_a_message_counts_although_something_else_stands_where_its_line_feed_should() -> None:
+    """T-007, T-055: also when it is read as one of many alike."""
+    text = send(b"q", b"1", line=True)
+    for many in (1, 2, 5):
+        *sends, fault = decode(text * many + text[:-1] + b"K")
+        assert flat(sends) == [Send(2, b"q", [b"1"])] * (many + 1)
+        assert isinstance(fault, Fault)
+    acks = ack(b"q", ID, line=True)
+    *requests, fault = decode(acks * 3 + acks[:-1] + b"K")
+    assert flat(requests) == [Acknowledge(2, b"q", [ID])] * 4

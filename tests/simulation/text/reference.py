@@ -1,0 +1,73 @@
+"""What a session of the text protocol should have brought into the queues, read in the simplest way there is.
+
+The rule kept here: it is written from docs/text-protocol.md, knows the whole session before it begins, and shares no
+line with the door. Where a session breaks off, or the door has to close, it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+NEEDED = {1: {1, 2}, 2: {1, 4}, 4: {1, 3}, 6: {1, 3}}
+HEADER = re.compile(rb"H(01|02)(\d{3})(\d\d)", re.DOTALL)
+
+
+class Sent(NamedTuple):
+    queue: bytes
+    content: bytes
+
+
+def sends(session: bytes, content_bytes_max: int) -> list[Sent]:
+    return list(_sends(session, {1: 255, 2: content_bytes_max, 3: 32, 4: 10, 5: 10}))
+
+
+def _sends(session: bytes, most: dict[int, int]) -> Iterator[Sent]:
+    at, line = 0, False
+    while True:
+        header = HEADER.match(session, at)
+        if header is None or header[3] == b"00":
+            return
+        version, kind, count = int(header[1]), int(header[2]), int(header[3])
+        if at == 0:
+            line = session[8:9] == b"\n"
+        package = re.compile(rb"\nP(\d\d)(\d{33})\n" if line else rb"P(\d\d)(\d{33})")
+        at, packages = header.end(), []
+        for _ in range(count):
+            head = package.match(session, at)
+            if head is None:
+                return
+            number, size = int(head[1]), int(head[2])
+            known = number in NEEDED.get(kind, ()) or (kind, number) == (6, 5)
+            if size > (most[number] if known else 1024) or head.end() + size > len(session):
+                return
+            packages.append((number, session[head.end() : head.end() + size]))
+            at = head.end() + size
+        if _is_right(version, kind, packages):
+            contents = dict(packages)
+            if kind == 1:
+                yield Sent(contents[1], contents[2])
+        elif version == 1:
+            return
+        if line:
+            if session[at : at + 1] != b"\n":
+                return
+            at += 1
+
+
+def _is_right(version: int, kind: int, packages: list[tuple[int, bytes]]) -> bool:
+    contents = dict(packages)
+    numbers = set(contents) - ({5} if kind == 6 else set())
+    if kind not in NEEDED or (kind == 6 and version == 1) or numbers != NEEDED[kind] or len(contents) < len(packages):
+        return False
+    try:
+        name = contents[1].decode()
+    except UnicodeDecodeError:
+        return False
+    if not name or any(ord(each) < 32 or 127 <= ord(each) < 160 or each == "/" for each in name):
+        return False
+    digits = [contents.get(4, b"0"), contents.get(5, b"0")]
+    if not all(each.isdigit() for each in digits) or int(digits[1]) > 604_800_000:
+        return False
+    return len(contents.get(3, bytes(32))) == 32

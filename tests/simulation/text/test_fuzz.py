@@ -1,0 +1,261 @@
+"""Fuzzing the whole door: random bytes, random cuts, mutated sessions, against connections without a network.
+
+The rule kept here: no exception escapes, nothing hangs, what is kept for a connection is bounded, and what the door
+accepted is delivered exactly as it was sent. Hypothesis draws the cases in `make test`; `make nightly` runs many more,
+and atheris besides, where it is installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.doors.text.codec import Decoder
+from penstock.doors.text.connection import Connection
+from penstock.doors.text.limits import Limits
+from penstock.doors.text.requests import maxima
+from penstock.doors.text.server import TextDoor
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
+from tests.conftest import NIGHTLY
+from tests.doors.text.stage import UNLIMITED, ack, consume, frame, give_back, send
+from tests.simulation.text.reference import sends
+
+LIMITS = Limits(content_bytes_max=500, window_max=50)
+ID = b"0123456789abcdef" * 2
+
+
+class Wire:
+    """A transport that keeps what is written, for a connection that thinks it has a network."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.closed = False
+        self.paused = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 1) if name == "peername" else None
+
+    def set_write_buffer_limits(self, high: int) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.closed = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+
+class Alarm(logging.Handler):
+    """Fails the test that makes the door log an error: the door caught a bug of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+async def attack(*sessions: list[bytes]) -> None:
+    """Some clients say these bytes, in turn; then an honest one looks at what is in the queues."""
+    queue = AsyncMessageQueue(MemoryJournal(), limits=UNLIMITED)
+    await queue.start()
+    log, alarm = logging.getLogger("fuzz"), Alarm()
+    log.handlers[:] = [alarm]
+    door = TextDoor(host="", port=0, queue=queue, project="p", log=log, limits=LIMITS)
+    failures: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+    expected: dict[bytes, list[bytes]] = {}
+    for pieces in sessions:
+        await one_client(door, pieces, expected)
+    await compare(queue, expected)
+    assert (alarm.lines, failures) == ([], [])
+    await queue.close()
+
+
+async def one_client(door: TextDoor, pieces: list[bytes], expected: dict[bytes, list[bytes]]) -> None:
+    connection, wire = Connection(door), Wire()
+    connection.connection_made(cast(asyncio.Transport, wire))
+    for piece in pieces:
+        if wire.closed or connection._ending:
+            break
+        connection.data_received(piece)
+        assert held_bytes(connection) <= 100 * 1024 + LIMITS.content_bytes_max
+        await asyncio.sleep(0)
+    for queue, content in sends(b"".join(pieces), LIMITS.content_bytes_max):
+        expected.setdefault(queue, []).append(content)
+    check_answers(bytes(wire.written))
+    connection.connection_lost(None)
+    await door.queues.rest()
+
+
+def held_bytes(connection: Connection) -> int:
+    reader = connection._decoder._reader
+    return reader._held_bytes + sum(len(content) for _, content in reader._packages)
+
+
+def check_answers(data: bytes) -> None:
+    """Whatever the door said is made of whole messages, in one framing."""
+    gap = 1 if data[8:9] == b"\n" else 0
+    at = 0
+    while at < len(data):
+        assert data[at : at + 1] == b"H", data[at : at + 50]
+        packages = int(data[at + 6 : at + 8])
+        at += 8 + gap
+        for _ in range(packages):
+            at += 36 + gap + int(data[at + 3 : at + 36]) + gap
+    assert at == len(data)
+
+
+async def compare(queue: AsyncMessageQueue, expected: dict[bytes, list[bytes]]) -> None:
+    for name, contents in expected.items():
+        subscription = f"projects/p/subscriptions/{name.decode()}"
+        left = [each.message.data for each in await queue.pull(subscription, 10_000)]
+        acked = queue.statistics().subscriptions
+        settled = next(each.acked for each in acked if each.subscription == subscription)
+        assert len(left) + settled == len(contents)
+        assert is_subsequence(left, contents)
+
+
+def is_subsequence(some: list[bytes], of: list[bytes]) -> bool:
+    rest = iter(of)
+    return all(any(each == other for other in rest) for each in some)
+
+
+# ---------------------------------------------------------------------- cases
+
+NAMES = st.sampled_from([b"q", b"r", "é".encode(), b"%s%d"])
+CONTENTS = st.binary(max_size=60)
+
+
+def frames(line: bool) -> st.SearchStrategy[bytes]:
+    version = st.sampled_from([1, 2])
+    return st.one_of(
+        st.builds(lambda q, c, v: send(q, c, v, line), NAMES, CONTENTS, version),
+        st.builds(lambda q, n, v: consume(q, n, v, line), NAMES, st.integers(0, 100), version),
+        st.builds(lambda q, n, v: ack(q, b"%032x" % n, v, line), NAMES, st.integers(0, 1 << 45), version),
+    )
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> list[bytes]:
+    """A valid session, perhaps with some bytes changed, cut anywhere."""
+    line = draw(st.booleans())
+    data = bytearray(b"".join(draw(st.lists(frames(line), max_size=12))))
+    for _ in range(draw(st.integers(0, 3))):
+        if data:
+            place = draw(st.integers(0, len(data) - 1))
+            change = draw(st.sampled_from(["set", "delete", "insert"]))
+            if change == "set":
+                data[place] = draw(st.integers(0, 255))
+            elif change == "delete":
+                del data[place : place + draw(st.integers(1, 40))]
+            else:
+                data[place:place] = draw(st.binary(max_size=40))
+    return cut(bytes(data), draw(st.lists(st.integers(0, len(data)), max_size=12)))
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    marks = [0, *sorted(set(places)), len(data)]
+    return [data[start:end] for start, end in pairwise(marks) if start < end]
+
+
+EXAMPLES = 4000 if NIGHTLY else 150
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(st.lists(sessions(), min_size=1, max_size=3))
+def test_mutated_sessions_neither_break_the_door_nor_lose_what_it_accepted(cases: list[list[bytes]]) -> None:
+    """T-008, T-055."""
+    asyncio.run(attack(*cases))
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(st.lists(st.binary(max_size=100), max_size=6))
+def test_random_bytes_do_not_break_the_door(pieces: list[bytes]) -> None:
+    """T-052, T-054."""
+    asyncio.run(attack(pieces, cut(send(b"q", b"x"), [5])))
+
+
+def test_many_random_sessions_from_one_seed(rounds: Callable[[int, int], int]) -> None:
+    """T-008, T-055: the long run, without a shrinker in the way."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+
+    async def run(count: int) -> None:
+        for _ in range(count):
+            await attack(*(random_session(chance) for _ in range(chance.randrange(1, 4))))
+
+    asyncio.run(run(rounds(200, 100_000)))
+
+
+def random_session(chance: random.Random) -> list[bytes]:
+    line = chance.random() < 0.5
+    parts = []
+    for _ in range(chance.randrange(12)):
+        queue, version = chance.choice([b"q", b"r"]), chance.choice([1, 2, 2])
+        parts.append(
+            chance.choice(
+                [
+                    send(queue, chance.randbytes(chance.randrange(80)), version, line) * chance.randrange(1, 4),
+                    consume(queue, chance.randrange(20), version, line),
+                    ack(queue, b"%032x" % (chance.randrange(4) << 39 | chance.randrange(5)), version, line),
+                    frame(version, chance.randrange(9), (1, queue), (chance.randrange(9), b"5"), line=line),
+                    give_back(queue, ID, b"1"),
+                ]
+            )
+        )
+    data = bytearray(b"".join(parts))
+    for _ in range(chance.randrange(3) if data else 0):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    return cut(bytes(data), [chance.randrange(len(data) + 1) for _ in range(chance.randrange(8))])
+
+
+@pytest.mark.nightly
+def test_a_coverage_guided_fuzzer_finds_nothing() -> None:
+    """T-008: the codec under atheris; left out where that is not installed."""
+    atheris = pytest.importorskip("atheris")
+
+    def target(data: bytes) -> None:
+        whole, pieces = Decoder(maxima(500)), Decoder(maxima(500))
+        events = whole.feed(data)
+        for place in range(0, len(data), 7):
+            if not pieces.broken:
+                pieces.feed(data[place : place + 7])
+        assert pieces.broken == whole.broken
+        assert len(events) <= len(data) // 44 + 1
+
+    atheris.Setup(["fuzz", "-runs=2000000", "-max_len=400", "-rss_limit_mb=256"], target, internal_libfuzzer=True)
+    with pytest.raises(SystemExit) as ended:
+        atheris.Fuzz()
+    assert ended.value.code == 0
