@@ -28,7 +28,8 @@ class Lease(NamedTuple):
 class History:
     """What was told before the cut, by subscription and body."""
 
-    def __init__(self, told: list[Invoked | Answered]) -> None:
+    def __init__(self, told: list[Invoked | Answered], attempted: dict[bytes, str]) -> None:
+        self._keys = attempted
         self.published: list[bytes] = []
         self.acked: set[tuple[str, bytes]] = set()
         self.leases: dict[tuple[str, bytes], Lease] = {}
@@ -44,6 +45,8 @@ class History:
         if event.call == "publish":
             self.published += event.bodies
         elif event.call == "pull":
+            if SUBSCRIPTIONS[name][1].ordering and any(attempt > 1 for attempt in event.attempts):
+                self._forget_leases(name)  # what came back brought the later ones of its key with it
             for body, receipt, attempt in zip(event.bodies, event.receipts, event.attempts, strict=True):
                 self.attempts[name, body] = attempt
                 self.leases[name, body] = Lease(receipt, event.deadline)
@@ -60,6 +63,20 @@ class History:
 
     def _forget_leases(self, name: str) -> None:
         self.leases = {place: lease for place, lease in self.leases.items() if place[0] != name}
+
+    def running(self, name: str) -> dict[bytes, Lease]:
+        """The leases of a subscription that must outlast the cut, by body."""
+        leases = [(body, lease) for (each, body), lease in self.leases.items() if each == name]
+        running = {body: lease for body, lease in leases if lease.deadline > self.now}
+        if SUBSCRIPTIONS[name][1].ordering:  # an earlier one whose lease ended brought the later ones of its key back
+            running = {body: lease for body, lease in running.items() if not self._may_be_behind(name, body)}
+        return running
+
+    def _may_be_behind(self, name: str, body: bytes) -> bool:
+        """Whether an earlier message of its key was delivered and not acked."""
+        key, bodies = self._keys[body], list(self._keys)
+        earlier = [each for each in bodies[: bodies.index(body)] if key and self._keys[each] == key]
+        return any((name, each) in self.attempts and (name, each) not in self.acked for each in earlier)
 
     def is_open(self, call: str, name: str) -> bool:
         """Whether the cut came into such a call, so that nobody knows if it happened."""
@@ -78,7 +95,7 @@ class Delivered(NamedTuple):
 
 def check(queue: MessageQueue, clock: ManualClock, told: list[Invoked | Answered], attempted: dict[bytes, str]) -> None:
     """Raise AssertionError with the name of the first broken promise; `attempted` is body -> ordering key."""
-    history = History(told)
+    history = History(told, attempted)
     if not all(queue.subscription_exists(name) for name in SUBSCRIPTIONS):
         assert not told, "lost: a subscription is gone"
         return
@@ -102,20 +119,14 @@ def _check_leases(history: History, name: str, got: list[Delivered]) -> None:
     """At the instant of the cut, before any time has passed."""
     if history.is_open("nack", name) or history.is_open("ack", name):
         return
-    running = {
-        body: lease for (each, body), lease in history.leases.items() if each == name and lease.deadline > history.now
-    }
+    running = history.running(name)
     for each in got:
         assert each.body not in running, f"lease_exclusive: {name} gave {each.body[:9]!r} to a second one"
 
 
 def _ack_at_once(queue: MessageQueue, history: History, name: str, got: list[Delivered]) -> None:
     """Before any time has passed, receipts from before the cut are as good as those just given."""
-    running = [
-        (body, lease)
-        for (each, body), lease in history.leases.items()
-        if each == name and lease.deadline > history.now and not history.is_open("nack", name)
-    ]
+    running = [] if history.is_open("nack", name) else list(history.running(name).items())
     stale = queue.ack_many([each.receipt for each in got] + [lease.receipt for _, lease in running]).stale
     for body, lease in running:
         if lease.receipt not in stale:

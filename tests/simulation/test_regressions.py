@@ -116,3 +116,15 @@ def test_a_peek_sees_what_comes_after_a_message_that_expired_in_its_lane() -> No
     clock.advance(2)
     queue.ack(message.ack_id)
     assert [message.data for message in queue.peek("s", 10)] == [b"2"]
+
+
+def test_a_held_message_and_one_put_off_behind_it_keep_their_order() -> None:
+    """004 BR-010: as above, with the first of the two held back before."""
+    queue, clock, _ = _queue(SubscriptionOptions(lease_seconds=1, ordering=True, ordering_window=2))
+    queue.publish("t", [Draft(b"%d" % number, ordering_key="k") for number in range(3)])
+    first, second = queue.pull("s", 10)
+    queue.publish("t", [Draft(b"3", ordering_key="k", delay_seconds=1)])
+    queue.ack_many([first.ack_id, second.ack_id])
+    assert [message.data for message in queue.pull("s", 10)] == [b"2"]
+    clock.advance(1)
+    assert [message.data for message in queue.peek("s", 10)] == [b"2", b"3"]

@@ -74,7 +74,7 @@ class Lane:
         return bool(self.live or self.held)
 
     def _unhold(self) -> None:
-        self.live.append(self.held.popleft())
+        insort(self.live, self.held.popleft())
         self.held_sizes.popleft()
 
     def _has(self, offset: int) -> bool:
