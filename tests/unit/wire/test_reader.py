@@ -40,6 +40,8 @@ def test_a_request_is_read_whole_however_it_is_cut(step: int) -> None:
     first, second, third = requests(read(GET + PUT + CHUNKED, step=step))
     assert (first.method, first.path, first.query, first.peer) == ("GET", "/a%20b", "x=1&y", "192.0.2.1")
     assert first.headers == [("host", "h"), ("x-thing", "One")]
+    assert [name.lower() for name in first.spelled] == [b"host", b"x-thing"]
+    assert b"Host" in first.spelled
     assert first.header("x-thing") == "One"
     assert first.header("missing", "nothing") == "nothing"
     assert (second.method, second.body) == ("PUT", b"hello")
