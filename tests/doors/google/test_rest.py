@@ -1,0 +1,194 @@
+"""REST: JSON, errors, pages of this machine and of others, tokens and TLS."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import trustme
+
+from penstock.doors.google import messages as m
+from penstock.doors.google.server import Options
+from tests.doors.google.world import SECONDS, Client, World, opened, rest
+
+TOPIC = "/v1/projects/rest/topics/one"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def topic(world: World) -> str:
+    assert rest(world.address, "PUT", TOPIC, {})[0] == 200
+    return TOPIC
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "status", "name"),
+    [
+        ("GET", "/v1/projects/rest/topics/missing", None, 404, "NOT_FOUND"),
+        ("PUT", TOPIC, {}, 409, "ALREADY_EXISTS"),
+        ("PUT", "/v1/projects/rest/topics/x", {}, 400, "INVALID_ARGUMENT"),
+        ("PUT", "/v1/projects/rest/topics/new", b"{", 400, "INVALID_ARGUMENT"),
+        ("PUT", "/v1/projects/rest/topics/new", b"[]", 400, "INVALID_ARGUMENT"),
+        ("PUT", "/v1/projects/rest/topics/new", b"\xff", 400, "INVALID_ARGUMENT"),
+        ("PUT", "/v1/projects/rest/topics/new", {"nothing": 1}, 400, "INVALID_ARGUMENT"),
+        ("PUT", "/v1/projects/rest/topics/new", {"labels": 1}, 400, "INVALID_ARGUMENT"),
+        ("PUT", "/v1/projects/rest/topics/new", b"[" * 100_000, 400, "INVALID_ARGUMENT"),
+        ("POST", f"{TOPIC}:publish", {"messages": [{"data": "!"}]}, 400, "INVALID_ARGUMENT"),
+        ("POST", f"{TOPIC}:publish", {"messages": []}, 400, "INVALID_ARGUMENT"),
+        ("GET", "/v1/projects/rest/topics?pageSize=x", None, 400, "INVALID_ARGUMENT"),
+        ("GET", "/v1/projects/rest/topics?nothing=1", None, 400, "INVALID_ARGUMENT"),
+        ("GET", "/v1/projects/rest/nothing", None, 404, "NOT_FOUND"),
+        ("POST", f"{TOPIC}:nothing", {}, 404, "NOT_FOUND"),
+        ("GET", "/v2/projects/rest/topics", None, 404, "NOT_FOUND"),
+        ("GET", "/nothing", None, 404, "NOT_FOUND"),
+        ("POST", "/", {}, 404, "NOT_FOUND"),
+    ],
+)
+def test_an_error_has_a_status_a_name_and_a_text(
+    world: World, verb: str, path: str, body: Any, status: int, name: str
+) -> None:
+    got, answer = rest(world.address, verb, path, body)
+    assert (got, answer["error"]["code"], answer["error"]["status"]) == (status, status, name)
+    assert answer["error"]["message"]
+
+
+def test_a_body_may_repeat_what_the_path_says(world: World) -> None:
+    body = {"name": "projects/rest/topics/two", "labels": {"a": "b"}}
+    status, answer = rest(world.address, "PUT", "/v1/projects/rest/topics/two", body)
+    assert (status, answer["name"], answer["labels"]) == (200, body["name"], {"a": "b"})
+
+
+def test_parameters_every_google_api_takes_are_passed_over(world: World) -> None:
+    path = "/v1/projects/rest/topics?alt=json&prettyPrint=false&key=x&$.xgafv=1&pageSize=1"
+    assert rest(world.address, "GET", path)[0] == 200
+
+
+def test_escapes_in_a_path_are_undone(world: World) -> None:
+    assert rest(world.address, "PUT", "/v1/projects/rest/topics/plus%2Bpercent%25", {})[1]["name"] == (
+        "projects/rest/topics/plus+percent%"
+    )
+
+
+def test_exactly_once_details_are_told(world: World, client: Client) -> None:
+    name = client.subscription("projects/rest/topics/one", enable_exactly_once_delivery=True)
+    number = world.queue.subscription(name).number
+    status, answer = rest(world.address, "POST", f"/v1/{name}:acknowledge", {"ackIds": [f"{number}-9-9"]})
+    (details,) = answer["error"]["details"]
+    assert (status, details["reason"]) == (400, "EXACTLY_ONCE_ACKID_FAILURE")
+    assert details["metadata"] == {f"{number}-9-9": "PERMANENT_FAILURE_INVALID_ACK_ID"}
+
+
+# ---------------------------------------------------------------------- browsers
+
+
+def cors(address: str, verb: str, origin: str, host: str = "") -> tuple[int, dict[str, str]]:
+    name, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(name, int(port), timeout=SECONDS)
+    headers = {"Origin": origin, "Access-Control-Request-Headers": "x-mine", **({"Host": host} if host else {})}
+    connection.request(verb, TOPIC, headers=headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status, {key.lower(): value for key, value in response.headers.items()}
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1:8080", "https://ui.localhost"])
+def test_pages_of_this_machine_are_welcome(world: World, origin: str) -> None:
+    status, headers = cors(world.address, "OPTIONS", origin)
+    assert (status, headers["access-control-allow-origin"]) == (204, origin)
+    assert "PATCH" in headers["access-control-allow-methods"]
+    assert headers["access-control-allow-headers"] == "x-mine"
+    assert cors(world.address, "GET", origin)[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
+def test_pages_of_others_are_not(world: World, origin: str) -> None:
+    status, headers = cors(world.address, "GET", origin)
+    assert status == 403
+    assert "access-control-allow-origin" not in headers
+
+
+def test_a_foreign_name_pointed_at_this_machine_is_not_answered(world: World) -> None:
+    assert cors(world.address, "GET", "http://localhost", host="evil.example")[0] == 403
+
+
+def test_the_operator_may_welcome_others() -> None:
+    with opened(Options(origins=["https://ui.example"])) as world:
+        rest(world.address, "PUT", TOPIC, {})
+        assert cors(world.address, "GET", "https://ui.example")[0] == 200
+        assert cors(world.address, "GET", "https://evil.example")[0] == 403
+        assert rest(world.address, "POST", "/reset")[0] == 404  # not allowed here
+
+
+# ---------------------------------------------------------------------- tokens and TLS
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, bytes]]:
+    folder: Path = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost", "127.0.0.1")
+    issued.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    issued.private_key_pem.write_to_path(folder / "key.pem")
+    options = Options(
+        certificate=str(folder / "cert.pem"), private_key=str(folder / "key.pem"), tokens=["secret", "other"]
+    )
+    with opened(options) as world:
+        yield world, authority.cert_pem.bytes()
+
+
+def secure_call(world: World, trusted: bytes, *metadata: tuple[str, str]) -> str:
+    method = world.kinds["google.pubsub.v1.Publisher/ListTopics"]
+    with grpc.secure_channel(world.address, grpc.ssl_channel_credentials(trusted)) as channel:
+        stub = channel.unary_unary(method.path, lambda each: each.SerializeToString(), method.response.FromString)
+        try:
+            stub(method.request(project="projects/p"), timeout=SECONDS, metadata=metadata)
+        except grpc.RpcError as error:
+            return str(error.code().name)
+    return "OK"
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        ("Bearer secret", "OK"),
+        ("bearer other", "OK"),
+        ("Bearer wrong", "UNAUTHENTICATED"),
+        ("Basic secret", "UNAUTHENTICATED"),
+        ("", "UNAUTHENTICATED"),
+    ],
+)
+def test_grpc_over_tls_with_a_token(secured: tuple[World, bytes], header: str, code: str) -> None:
+    world, trusted = secured
+    assert secure_call(world, trusted, *([("authorization", header)] if header else [])) == code
+
+
+@pytest.mark.parametrize(("header", "status"), [("Bearer secret", 200), ("Bearer wrong", 401), ("", 401)])
+def test_rest_over_tls_with_a_token(secured: tuple[World, bytes], header: str, status: int) -> None:
+    world, trusted = secured
+    context = ssl.create_default_context(cadata=trusted.decode())
+    host, _, port = world.address.rpartition(":")
+    connection = http.client.HTTPSConnection(host, int(port), timeout=SECONDS, context=context)
+    connection.request("GET", "/v1/projects/p/topics", headers={"Authorization": header} if header else {})
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    assert response.status == status
+
+
+def test_health_needs_no_token(secured: tuple[World, bytes]) -> None:
+    world, trusted = secured
+    request, kind = (m.message(f"grpc.health.v1.HealthCheck{end}") for end in ("Request", "Response"))
+    with grpc.secure_channel(world.address, grpc.ssl_channel_credentials(trusted)) as channel:
+        stub = channel.unary_unary("/grpc.health.v1.Health/Check", bytes, kind.FromString)
+        assert stub(request().SerializeToString(), timeout=SECONDS).status == 1
+
+
+def test_plain_text_is_not_spoken_where_tls_is(secured: tuple[World, bytes]) -> None:
+    world, _ = secured
+    with pytest.raises((http.client.HTTPException, OSError)):
+        rest(world.address, "GET", "/")
