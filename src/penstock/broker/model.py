@@ -6,7 +6,7 @@ The rule kept here: a record is immutable and knows nothing of any vendor. Insta
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 SECOND = 1_000_000_000
@@ -55,8 +55,20 @@ class Producer(NamedTuple):
     answers: dict[int, tuple[int, int]]  # sequence -> (first offset, count) of this epoch
 
 
+class Options:
+    """Durations are floats, however they were written, so that options read back are the same to the byte."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, each.name)
+            if each.name.endswith("_seconds") and type(value) is int:
+                object.__setattr__(self, each.name, float(value))
+
+
 @dataclass(frozen=True, slots=True)
-class TopicOptions:
+class TopicOptions(Options):
     retention_seconds: float = 0  # keep acked messages so long; 0: only what a subscription still needs
     retention_bytes: int = 0  # and at most so many bytes of them; 0: no cap
     labels: dict[str, str] = field(default_factory=dict)
@@ -64,7 +76,7 @@ class TopicOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionOptions:
+class SubscriptionOptions(Options):
     lease_seconds: float = 10
     strict_receipts: bool = True  # a receipt dies with its deadline; otherwise with the next delivery
     exactly_once: bool = False  # strict, and consumers are told whether an ack counted

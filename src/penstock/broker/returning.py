@@ -70,10 +70,13 @@ class Returning(Publishing):
         """End leases; messages that failed once too often leave for the dead letter topic.
 
         Those among them that are not in memory stay as they are: they are named in the answer, with what to read.
+        Where order counts the others wait with them, or a return would take the missing ones along.
         """
         spent = self._spent(subscription, offsets)
         messages, missing, need = self._bodies(topic, spent)
         self.move(topic, subscription, now, messages, subscription.options.dead_letter_topic, "dead-letter")
+        if missing and subscription.options.ordering:
+            return [offset for offset in offsets if offset in subscription.outstanding], need
         kept = set(spent)
         self._return(subscription, now, [o for o in offsets if o not in kept], by_holder, delay_seconds)
         return missing, need
