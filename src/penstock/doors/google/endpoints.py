@@ -22,6 +22,7 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NAT64 = ip_network("64:ff9b::/96")
 _COMPATIBLE = ip_network("::/96")
+_SITE_LOCAL = ip_network("fec0::/10")  # deprecated, and global to the standard library
 
 
 class DeniedError(Exception):
@@ -80,7 +81,7 @@ class Endpoints:
             return
         if not target.secure:
             raise DeniedError("only https is allowed")
-        if not bare.is_global or bare.is_multicast:
+        if not bare.is_global or bare.is_multicast or bare in _SITE_LOCAL:
             raise DeniedError("this address is not allowed")
 
 

@@ -1,0 +1,116 @@
+"""Header compression: the examples of RFC 7541, round trips, limits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.doors.google.http2 import huffman
+from penstock.doors.google.http2.hpack import LIST_BYTES_MAX, STATIC, Decoder, HeaderError, encode
+
+
+def test_the_static_table_is_whole() -> None:
+    assert len(STATIC) == 61
+    assert (STATIC[0], STATIC[7], STATIC[60]) == ((":authority", ""), (":status", "200"), ("www-authenticate", ""))
+
+
+def test_the_requests_of_appendix_c_4() -> None:
+    """Huffman coded, over one connection: the table grows."""
+    decoder = Decoder()
+    first = bytes.fromhex("828684418cf1e3c2e5f23a6ba0ab90f4ff")
+    second = bytes.fromhex("828684be5886a8eb10649cbf")
+    third = bytes.fromhex("828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf")
+    start = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "www.example.com")]
+    assert decoder.decode(first) == start
+    assert decoder.decode(second) == [*start, ("cache-control", "no-cache")]
+    assert decoder.decode(third) == [
+        (":method", "GET"),
+        (":scheme", "https"),
+        (":path", "/index.html"),
+        (":authority", "www.example.com"),
+        ("custom-key", "custom-value"),
+    ]
+
+
+def test_the_responses_of_appendix_c_6_evict() -> None:
+    decoder = Decoder()
+    decoder.decode(bytes.fromhex("3fe101") + b"")  # the peer wants a table of 256 bytes
+    block = bytes.fromhex(
+        "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3"
+    )
+    assert decoder.decode(block)[0] == (":status", "302")
+    assert decoder.decode(bytes.fromhex("4883640effc1c0bf"))[0] == (":status", "307")
+
+
+def test_a_block_that_changes_nothing_is_remembered() -> None:
+    decoder = Decoder()
+    block = encode([(":method", "POST"), ("x", "y")])
+    assert decoder.decode(block) is decoder.decode(block)
+
+
+def test_what_is_remembered_is_forgotten_when_the_table_changes() -> None:
+    decoder = Decoder()
+    decoder.decode(b"\x40\x01a\x01b")
+    assert decoder.decode(b"\xbe") == [("a", "b")]
+    decoder.decode(b"\x40\x01c\x01d")
+    assert decoder.decode(b"\xbe") == [("c", "d")]
+
+
+names = st.text(st.characters(min_codepoint=33, max_codepoint=255), min_size=1, max_size=40)
+values = st.text(st.characters(min_codepoint=0, max_codepoint=255), max_size=300)
+
+
+@given(st.lists(st.tuples(names, values), max_size=20))
+def test_what_is_encoded_decodes(headers: list[tuple[str, str]]) -> None:
+    assert Decoder().decode(encode(headers)) == headers
+
+
+@given(st.binary(max_size=300))
+def test_no_block_does_anything_but_decode_or_be_refused(block: bytes) -> None:
+    try:
+        headers = Decoder().decode(block)
+    except HeaderError:
+        return
+    assert sum(len(name) + len(value) for name, value in headers) <= LIST_BYTES_MAX
+
+
+@given(st.binary(max_size=100))
+def test_no_text_is_more_than_huffman_code_or_not(data: bytes) -> None:
+    try:
+        huffman.decode(data)
+    except ValueError:
+        return
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"\x80",  # entry 0
+        b"\xbe",  # an entry that is not there
+        b"\x00",  # a name that does not come
+        b"\x00\x05ab",  # shorter than it says
+        b"\x82\x20",  # a table size after a header
+        b"\x3f\xe2\x1f",  # a table larger than allowed
+        b"\x7f\xff\xff\xff\xff\xff\xff\xff\x0f",  # an integer beyond reason
+        b"\x00\x81\xff\x00",  # padding that is longer than a byte
+    ],
+)
+def test_a_block_that_is_none(block: bytes) -> None:
+    with pytest.raises(HeaderError):
+        Decoder().decode(block)
+
+
+def test_headers_beyond_the_limit() -> None:
+    with pytest.raises(HeaderError):
+        Decoder().decode(encode([("x", "y" * 1000)] * 70))
+
+
+@given(st.binary(max_size=60))
+def test_huffman_code_is_prefix_free(data: bytes) -> None:
+    """Every byte has a code, and what they spell together is read back."""
+    codes = {symbol: (length, code) for (length, code), symbol in huffman._codes().items()}
+    bits = "".join(f"{codes[byte][1]:0{codes[byte][0]}b}" for byte in data)
+    bits += "1" * (-len(bits) % 8)
+    coded = int(bits, 2).to_bytes(len(bits) // 8, "big") if bits else b""
+    assert huffman.decode(coded) == data

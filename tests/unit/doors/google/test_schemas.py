@@ -1,0 +1,123 @@
+"""Schema definitions and messages held against them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from google.protobuf import descriptor_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.doors.google.avro import AvroSchema
+from penstock.doors.google.protofile import ProtoSchema
+
+WHOLE = """
+syntax = "proto3";  // a comment
+package a.b;
+import "google/protobuf/timestamp.proto";
+option java_package = "com.example"; /* another
+one */
+message State {
+  string name = 1;
+  optional int32 number = 2 [deprecated = true, (custom.option) = { a: 1 }];
+  repeated Inner inner = 3;
+  map<string, Inner> by_name = 4;
+  oneof choice { string text = 5; Kind kind = 6; }
+  enum Kind { option allow_alias = true; UNKNOWN = 0; ONE = 1 [deprecated = true]; ALSO_ONE = 1; reserved 5; }
+  message Inner { .a.b.State.Kind kind = 1; google.protobuf.Timestamp at = 2; bytes data = 3; }
+  reserved 7, 8 to 10;
+  reserved "old";
+  ;
+}
+"""
+
+
+def test_a_definition_with_everything() -> None:
+    schema = ProtoSchema(WHOLE)
+    schema.check_json(b'{"name": "x", "byName": {"k": {"kind": "ONE", "at": "2026-01-01T00:00:00Z"}}, "text": "t"}')
+    schema.check_binary(b"\x0a\x01x\x10\x05")
+    for bad in (b'{"nothing": 1}', b'{"name": 1}', b"{", b"", b'{"kind": "NOTHING"}'):
+        with pytest.raises(Exception):  # noqa: B017 - whatever the library raises
+            schema.check_json(bad)
+    with pytest.raises(Exception):  # noqa: B017
+        schema.check_binary(b"\x0a\xff")
+
+
+def test_a_required_field_is_required() -> None:
+    schema = ProtoSchema('syntax = "proto2"; message M { required string a = 1; optional int32 b = 2; }')
+    schema.check_json(b'{"a": "x"}')
+    for check in (lambda: schema.check_binary(b"\x10\x01"), lambda: schema.check_json(b'{"b": 1}')):
+        with pytest.raises(Exception):  # noqa: B017
+            check()
+
+
+def test_a_compiled_definition() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="x.proto", package="p", syntax="proto3")
+    file.message_type.add(name="M").field.add(name="a", number=1, type=9, label=1)
+    compiled = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    ProtoSchema("", compiled, "p.M").check_json(b'{"a": "x"}')
+    with pytest.raises(ValueError, match="not valid"):
+        ProtoSchema("", compiled, "p.Nothing")
+    with pytest.raises(ValueError, match="not valid"):
+        ProtoSchema("", b"\xff\xff", "p.M")
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "",
+        "message",
+        "message A {",
+        "message A { string a = 1; }",  # proto2 needs a label
+        'syntax = "proto4"; message A { }',
+        'syntax = "proto3"; message A { string a = 0; }',
+        'syntax = "proto3"; message A { string a = 1; string b = 1; }',
+        'syntax = "proto3"; message A { Missing a = 1; }',
+        'syntax = "proto3"; message A { map<float, string> a = 1; }',
+        'syntax = "proto3"; message A { } message B { }',
+        'syntax = "proto3"; import "other.proto"; message A { }',
+        'syntax = "proto3"; service S { } message A { }',
+        "message A { required group G = 1 { } }",
+        "message A { " * 50,
+        '"',
+        "message A { optional string a = 99999999999; }",
+    ],
+)
+def test_a_definition_that_is_none(definition: str) -> None:
+    with pytest.raises(ValueError, match="Protocol buffer schema definition is not valid"):
+        ProtoSchema(definition)
+
+
+@given(st.text(max_size=200))
+def test_no_text_does_anything_but_parse_or_be_refused(text: str) -> None:
+    for start in ("", 'syntax = "proto3"; message A {'):
+        try:
+            ProtoSchema(start + text)
+        except ValueError:
+            continue
+
+
+RECORD = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": "a", "type": "string"}, {"name": "b", "type": ["null", "int"]}],
+}
+
+
+def test_an_avro_record() -> None:
+    schema = AvroSchema(json.dumps(RECORD))
+    schema.check_json(b'{"a": "x", "b": {"int": 1}}')
+    schema.check_binary(b"\x02x\x00")
+    for bad in (b'{"a": 1, "b": null}', b"{}", b"", b"{", b'{"a": "x", "b": null} {}'):
+        with pytest.raises(Exception):  # noqa: B017
+            schema.check_json(bad)
+    for bad in (b"", b"\x02x", b"\x02x\x00more", b"\xff\xff\xff\xff"):
+        with pytest.raises(Exception):  # noqa: B017
+            schema.check_binary(bad)
+
+
+@pytest.mark.parametrize("definition", ["", "{", "1", '"string"', '{"type": "record"}', '{"type": "nothing"}', "[]"])
+def test_an_avro_definition_that_is_none(definition: str) -> None:
+    with pytest.raises(ValueError, match="AVRO schema definition is not valid"):
+        AvroSchema(definition)
