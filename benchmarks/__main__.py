@@ -10,7 +10,7 @@ import sys
 import time
 from importlib import import_module
 
-BENCHMARKS = ("broker", "python_api", "azure")
+BENCHMARKS = ("broker", "python_api", "azure", "text")
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ def test_the_four_examples_of_the_specification_byte_for_byte(tmp_path: Path, co
 
 
 def test_confirmed_messages_outlive_the_server_and_acknowledged_ones_do_not(tmp_path: Path) -> None:
-    """T-022, T-034, T-035, T-036, T-040."""
+    """T-022, T-034, T-035, T-036, T-042."""
     data = ("--data", str(tmp_path / "data"))
     with serve(tmp_path, *data) as server, Plug(server.address) as client:
         client.send(b"q", *(b"%d" % number for number in range(20)))
@@ -80,6 +80,8 @@ def test_confirmed_messages_outlive_the_server_and_acknowledged_ones_do_not(tmp_
         held = client.hear_messages(10)
         client.ack(b"q", *(each for _, each in held[:5]))
         assert [content for content, _ in client.hear_messages(5)] == [b"%d" % n for n in range(10, 15)]
+        client.send(b"other", b"now it is certain")
+        client.hear_ids(1)
         server.kill()
     with serve(tmp_path, *data) as server, Plug(server.address) as client:
         client.consume(b"q", 100)

@@ -286,18 +286,26 @@ def test_some_of_many_acknowledgements_may_be_strange() -> None:
     play(scene)
 
 
-def test_a_message_takes_a_freed_place_after_the_acknowledgement_is_durable() -> None:
-    """T-037."""
+def test_a_freed_place_is_taken_at_once_and_the_acknowledgement_kept_soon() -> None:
+    """T-037, T-040: consumption does not wait for the disk; who closes his side waits for it."""
     journal = ToldJournal()
 
     async def scene(stage: Stage) -> None:
         peer = await filled(stage, b"q", 3)
         await peer.say(consume(b"q", 1))
         first = await peer.hear()
-        commits = len(journal.commits)
+        await stage.queue.commit()
+        journal.gate.clear()
         await peer.say(ack(b"q", first.id))
-        await peer.hear()
-        facts = [type(fact).__name__ for commit in journal.commits[commits:] for fact in commit.facts]
+        assert (await peer.hear()).content == b"1"
+        facts = [type(fact).__name__ for commit in journal.commits for fact in commit.facts]
+        assert "Acked" not in facts
+        peer.writer.write_eof()
+        ending = asyncio.ensure_future(peer.end())
+        assert not (await asyncio.wait([ending], timeout=0.1))[0]
+        journal.gate.set()
+        assert await ending == b""
+        facts = [type(fact).__name__ for commit in journal.commits for fact in commit.facts]
         assert "Acked" in facts
 
     play(scene, journal=journal)

@@ -237,6 +237,7 @@ class Connection(asyncio.Protocol):
         taken, receipts, unknown = window.take(event.ids) if window is not None else ([], [], event.ids)
         if window is not None and receipts:
             turn.acked.append((window, taken, receipts))
+            turn.messages += len(taken)
             self._host.acknowledge(receipts)
             if window.limit:
                 window.feed.offer(window)

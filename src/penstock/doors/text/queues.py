@@ -66,7 +66,7 @@ class Queues:
         return known
 
     def _make(self, name: bytes) -> TextQueue:
-        feed = Feed(self._queue, self._limits, open_subscription=lambda: made.open()[1], give_back=self.give_back)
+        feed = Feed(self._queue, self._limits, open_queue=lambda: made.open(), give_back=self.give_back)
         made = TextQueue(name, self._project, self._queue, feed)
         return made
 

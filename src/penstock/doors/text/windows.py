@@ -2,7 +2,8 @@
 
 The rule kept here: a queue has one feed, whoever consumes from it. The feed takes as many messages as there are places
 in the windows, in one pull, and deals them out in turn; a message belongs to a window from the moment it is taken,
-so that it returns to the queue whatever becomes of the connection, and is sent once the taking is durable.
+so that it returns to the queue whatever becomes of the connection. It is sent once the message itself is durable. The
+taking need not be: no lease of this kind outlives the process.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Share(NamedTuple):
 class Consumer(Protocol):
     """What a window needs of its connection."""
 
-    promised_bytes: int  # taken from queues for it and not sent yet; the windows count them
+    promised_bytes: int  # taken from queues for it and not sent yet; the feeds count them
 
     @property
     def reading(self) -> bool:
@@ -85,16 +86,13 @@ class Window:
             held[id_text(number)] = f"{subscription}-{message.offset}-{stamp}"
             messages.append((number, message.data))
             size += message.size
-        self.consumer.promised_bytes += size
         return Share(self, messages, size)
 
     def send(self, share: Share) -> None:
-        self.consumer.promised_bytes -= share.bytes
         self.consumer.send(self.phrases.dispatch(share.messages))
 
     def forget(self, share: Share) -> None:
-        """The taking never became durable: these messages are still in the queue."""
-        self.consumer.promised_bytes -= share.bytes
+        """The taking never became durable: these messages are in the queue again."""
         for number, _ in share.messages:
             self.held.pop(id_text(number), None)
 
@@ -107,14 +105,15 @@ class Feed:
         queue: AsyncMessageQueue,
         limits: Limits,
         *,
-        open_subscription: Callable[[], str],
+        open_queue: Callable[[], tuple[str, str]],
         give_back: Callable[[Sequence[str]], None],
     ) -> None:
         self._queue = queue
         self._limits = limits
-        self._open_subscription = open_subscription
+        self._open_queue = open_queue
         self._give_back = give_back
         self.portion_bytes = limits.dispatch_bytes
+        self._durable_topic, self._durable_until = 0, 0  # messages of this topic below this offset are durable
         self._windows: dict[Window, None] = {}
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
         self._called: asyncio.Future[None] | None = None  # pending while there is no room
@@ -162,10 +161,11 @@ class Feed:
         room = min(self._room(), self._limits.dispatch_messages)
         if not room:
             return await self._wait_for_room()
-        subscription, most_bytes = self._open_subscription(), self._limits.dispatch_bytes
+        (topic, subscription), most_bytes = self._open_queue(), self._limits.dispatch_bytes
         pulled = self._queue.decide_pull(subscription, room, lease_seconds=ENDLESS, max_bytes=most_bytes)
         if pulled.deliveries:
-            self._queue.committed().add_done_callback(partial(self._committed, self._deal(pulled.deliveries)))
+            self._dispatch(topic, pulled.deliveries)
+            await asyncio.sleep(0)  # others want to run as well
         elif pulled.need is not None:
             read = await self._queue.pull(subscription, room, lease_seconds=ENDLESS, max_bytes=most_bytes)
             self._send(self._deal(read))
@@ -215,13 +215,33 @@ class Feed:
                 line.append(window)
         return [window.hold(share) for window, share in shares.items() if share]
 
-    def _committed(self, shares: list[Share], committed: asyncio.Future[None]) -> None:
-        if committed.exception() is None:
+    def _dispatch(self, topic: str, deliveries: Sequence[Delivery]) -> None:
+        """T-024: at once if the messages are known to be durable, else when this commit has made them so."""
+        shares, last = self._deal(deliveries), deliveries[-1]
+        committed = self._queue.committed()
+        if last.topic == self._durable_topic and last.message.offset < self._durable_until:
+            committed.add_done_callback(partial(self._forget_if_lost, shares))
             self._send(shares)
-            return
+        else:
+            for share in shares:
+                share.window.consumer.promised_bytes += share.bytes
+            tail = self._queue.topic(topic).tail
+            committed.add_done_callback(partial(self._committed, shares, last.topic, tail))
+
+    def _committed(self, shares: list[Share], topic: int, tail: int, committed: asyncio.Future[None]) -> None:
         for share in shares:
-            share.window.forget(share)
-        self._offer_again(shares)
+            share.window.consumer.promised_bytes -= share.bytes
+        if committed.exception() is None:
+            self._durable_topic, self._durable_until = topic, tail
+            self._send(shares)
+        else:
+            self._forget_if_lost(shares, committed)
+
+    def _forget_if_lost(self, shares: list[Share], committed: asyncio.Future[None]) -> None:
+        if committed.exception() is not None:
+            for share in shares:
+                share.window.forget(share)
+            self._offer_again(shares)
 
     def _send(self, shares: list[Share]) -> None:
         for share in shares:

@@ -1,0 +1,164 @@
+"""The text door: pipelined confirmed sends, and consume + acknowledge, on one connection and on eight.
+
+Run as `python -m benchmarks text [--quick]`. Peers, where they are installed: beanstalkd in memory and with fsync at
+every write, and Redis Streams with appendfsync always. All run in this one run, one after the other, with clients of
+the same shape (benchmarks/text_clients.py), each connection with a queue of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.gauge import Lap, row
+from benchmarks.text_clients import BeanstalkClient, LoadClient, RedisClient, TextClient
+
+CLOSED = [part for door in ("pubsub", "azure", "flight", "http") for part in (f"--{door}-port", "off")]
+MAKERS: dict[str, Callable[[int, str], LoadClient]] = {
+    "text": TextClient,
+    "beanstalk": BeanstalkClient,
+    "redis": RedisClient,
+}
+
+
+class Server(NamedTuple):
+    pid: int
+    port: int
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Contender(NamedTuple):
+    label: str
+    program: str  # empty: ours
+    protocol: str
+    command: Callable[[Path, int], list[str]]
+
+
+CONTENDERS = [
+    Contender("penstock, fsync", "", "text", lambda folder, port: _penstock(folder, "--data", str(folder / "data"))),
+    Contender("penstock, memory", "", "text", lambda folder, port: _penstock(folder, "--memory")),
+    Contender(
+        "beanstalkd, memory", "beanstalkd", "beanstalk", lambda folder, port: ["-l", "127.0.0.1", "-p", str(port)]
+    ),
+    Contender(
+        "beanstalkd, fsync every write",
+        "beanstalkd",
+        "beanstalk",
+        lambda folder, port: ["-l", "127.0.0.1", "-p", str(port), "-b", str(folder), "-f", "0"],
+    ),
+    Contender(
+        "redis streams, fsync always",
+        "redis-server",
+        "redis",
+        lambda folder, port: [
+            *("--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder), "--save", ""),
+            *("--appendonly", "yes", "--appendfsync", "always"),
+        ],
+    ),
+]
+
+
+def main(quick: bool) -> None:
+    messages = 8_000 if quick else 64_000
+    for connections in (1, 8):
+        print(f"{connections} connection(s), 256 B, window 100, {messages:,} messages")
+        rows = []
+        for contender in CONTENDERS:
+            laps = measure(contender, connections, messages)
+            if laps is not None:
+                rows.append((contender.label, *laps))
+        ours = rows[0]
+        for label, sent, taken in rows:
+            print(row(f"{label}: send", sent, ours[1] if label != ours[0] else None))
+            print(row(f"{label}: consume+ack", taken, ours[2] if label != ours[0] else None))
+
+
+def measure(contender: Contender, connections: int, messages: int) -> tuple[Lap, Lap] | None:
+    if contender.program and shutil.which(contender.program) is None:
+        print(f"  {contender.label}: {contender.program} is not installed, left out")
+        return None
+    with tempfile.TemporaryDirectory() as name, running(contender, Path(name)) as server:
+        return load(server, contender.protocol, connections, messages)
+
+
+@contextmanager
+def running(contender: Contender, folder: Path) -> Iterator[Server]:
+    port = free_port()
+    arguments = contender.command(folder, port)
+    command = [contender.program, *arguments] if contender.program else arguments
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield Server(process.pid, wait_for(process, port, folder))
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def wait_for(process: subprocess.Popen[bytes], port: int, folder: Path) -> int:
+    """The port, once somebody answers there."""
+    ready, until = folder / "ready.json", time.monotonic() + 30
+    while time.monotonic() < until and process.poll() is None:
+        if ready.exists():
+            return int(json.loads(ready.read_text())["text"].rpartition(":")[2])
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return port
+        except OSError:
+            time.sleep(0.02)
+    raise SystemExit(f"{process.args!r} did not start")
+
+
+def load(server: Server, protocol: str, connections: int, messages: int) -> tuple[Lap, Lap]:
+    """Every connection is a process of its own; a barrier lets all begin at once."""
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(connections + 1)
+    share = messages // connections // 100 * 100
+    clients = [
+        context.Process(target=client, args=(protocol, server.port, f"bench-{number}", share, barrier))
+        for number in range(connections)
+    ]
+    for each in clients:
+        each.start()
+    marks = []
+    for _ in range(3):
+        barrier.wait(120)
+        marks.append((time.perf_counter(), server.cpu_seconds()))
+    for each in clients:
+        each.join(30)
+        assert each.exitcode == 0, "a client failed"
+    (t0, c0), (t1, c1), (t2, c2) = marks
+    return Lap(share * connections, t1 - t0, c1 - c0), Lap(share * connections, t2 - t1, c2 - c1)
+
+
+def client(protocol: str, port: int, name: str, messages: int, barrier: multiprocessing.synchronize.Barrier) -> None:
+    made = MAKERS[protocol](port, name)
+    made.send(100)  # what comes first is not measured
+    barrier.wait(120)
+    made.send(messages)
+    barrier.wait(120)
+    made.take(messages)
+    barrier.wait(120)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def _penstock(folder: Path, *store: str) -> list[str]:
+    ready = ["--ready-file", str(folder / "ready.json")]
+    return [sys.executable, "-m", "penstock", "serve", "--text-port", "0", *CLOSED, *ready, *store]
