@@ -6,6 +6,7 @@ nothing depends on when someone happened to look. Old receipts are answers, not 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from penstock.broker.facts import Acked, Adopted, Delayed, Delivered, Extended, 
 from penstock.broker.leases import Entry
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Message
-from penstock.broker.names import message_id, parse_receipt, receipt
+from penstock.broker.names import MAX_OFFSET, message_id, parse_receipt, receipt
 from penstock.broker.returning import Returning
 from penstock.broker.selection import Plan, Room, Selection
 from penstock.broker.subscription import Subscription
@@ -205,7 +206,7 @@ class Consuming(Returning):
         entry = subscription.outstanding.get(offset)
         if topic is None or entry is not None:
             return entry is not None and not 0 < entry.expires_at <= now
-        skipped = any(first <= offset < until for first, until in subscription.skips)
+        skipped = _is_within(subscription.skips, offset)
         return max(subscription.cursor, topic.head) <= offset < topic.tail and not skipped
 
     # ------------------------------------------------------------------ receipts
@@ -297,7 +298,7 @@ class Consuming(Returning):
             return None
         if not subscription.cursor <= offset < topic.tail or offset < topic.head:
             return None
-        if any(first <= offset < until for first, until in subscription.skips):
+        if _is_within(subscription.skips, offset):
             return None
         message = self.look_up(topic, offset)
         if isinstance(message, Need):
@@ -306,6 +307,12 @@ class Consuming(Returning):
             due = message.visible_at or now
             self.emit(Adopted(subscription.number, now, offset, message.size, due, message.expires_at))
         return None
+
+
+def _is_within(ranges: Sequence[tuple[int, int]], offset: int) -> bool:
+    """Whether one of some ascending ranges holds an offset. There may be many: whoever acks by publish makes them."""
+    place = bisect_right(ranges, (offset, MAX_OFFSET)) - 1
+    return place >= 0 and offset < ranges[place][1]
 
 
 def _is_good(subscription: Subscription | None, entry: Entry, stamp: int, now: int) -> bool:
