@@ -1,0 +1,95 @@
+"""The programs of the text door under `examples/`, its command line and its page, against a real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.text_server import SECONDS, TextServer, serve
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextServer]:
+    with serve(tmp_path_factory.mktemp("text"), "--memory", "--log-level", "error") as running:
+        yield running
+
+
+def run(
+    server: TextServer, *command: str, text: str = "", folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PENSTOCK_TEXT_ADDRESS": str(server.ready["text"])}
+    if folder is not None:
+        environment["PATH"] = f"{folder}{os.pathsep}{environment['PATH']}"
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=SECONDS, env=environment)
+
+
+def penstock(server: TextServer, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return run(server, sys.executable, "-m", "penstock", "text", *arguments, text=text)
+
+
+def test_the_worker(server: TextServer) -> None:
+    """T-022, T-036, T-039."""
+    done = run(server, sys.executable, str(ROOT / "examples" / "text_worker.py"))
+    assert done.stdout.splitlines() == [
+        "3 jobs are safe",
+        "wash: done",
+        "dry: still wet, later",
+        "fold: done",
+        "dry: done",
+    ], done.stderr
+
+
+def test_nothing_but_a_socket(server: TextServer) -> None:
+    """T-022, T-040."""
+    done = run(server, sys.executable, str(ROOT / "examples" / "text_socket.py"))
+    first, second, third = done.stdout.splitlines()
+    assert first.startswith("005: ")
+    assert first.endswith(" is durable in Foo")
+    assert [second, third] == ["003: Hello World", "closed: True"]
+
+
+def test_the_shell_script(server: TextServer, tmp_path: Path) -> None:
+    command = tmp_path / "penstock"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m penstock "$@"\n')
+    command.chmod(0o755)
+    done = run(server, "sh", str(ROOT / "examples" / "text_shell.sh"), folder=tmp_path)
+    assert done.stdout.splitlines() == ["got alpha", "got beta", "got gamma"], done.stderr
+
+
+def test_sending_and_consuming_on_the_command_line(server: TextServer) -> None:
+    sent = penstock(server, "send", "cli", "one", "zwei €")
+    assert [len(line) for line in sent.stdout.splitlines()] == [32, 32]
+    whole = penstock(server, "send", "cli", text="several\nlines")
+    assert len(whole.stdout.splitlines()) == 1
+    taken = penstock(server, "consume", "cli", "--count", "3", "--null")
+    assert taken.stdout.split("\0") == ["one", "zwei €", "several\nlines", ""]
+    assert taken.returncode == 0
+    empty = penstock(server, "consume", "cli", "-n", "1", "--wait", "0.1")
+    assert (empty.returncode, empty.stdout, empty.stderr) == (1, "", "")
+
+
+def test_what_goes_wrong_on_the_command_line_is_a_sentence(server: TextServer) -> None:
+    """T-011."""
+    for arguments in (
+        ["send", "a/b", "x"],
+        ["send", "q", "x", "--address", "nowhere"],
+        ["consume", "q", "--address", "127.0.0.1:1", "--timeout", "0.1"],
+    ):
+        done = penstock(server, *arguments)
+        assert done.returncode == 1
+        assert done.stderr.startswith("penstock: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_page_of_the_door_names_every_setting() -> None:
+    from penstock.settings import PARSERS
+
+    page = (ROOT / "docs" / "doors" / "text.md").read_text()
+    assert [name for name in PARSERS if name.startswith("text_") and f"`{name}`" not in page] == []
