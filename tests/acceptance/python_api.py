@@ -64,11 +64,12 @@ class World:
 
     async def quiet(self) -> None:
         """Everybody who could do something now has done it: no thread is at work, and the loop has nothing to do."""
+        ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
         calm = 0
         async with asyncio.timeout(SECONDS):
-            while calm < 60:
+            while calm < 3:
                 await asyncio.sleep(0.0005 if self._is_busy() else 0)
-                calm = 0 if self._is_busy() else calm + 1
+                calm = 0 if self._is_busy() or ready else calm + 1
 
     def _is_busy(self) -> bool:
         queue = self.pubsub.session.queue

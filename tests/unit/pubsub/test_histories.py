@@ -1,0 +1,176 @@
+"""Made-up histories: whatever listeners, clocks and closings do, every message is handled and no ack is undone.
+
+The rule kept here: Hypothesis chooses; the model is one sentence. A message that was acked in time is never delivered
+again, and at the end, when everybody acks, every message has been delivered to every subscription.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock import ManualClock, Message, PubSub, Subscription, Topic
+
+ANSWERS = ("ack", "ack", "ack", "nack", "raise", "nothing", "later", "extend", "respond")
+FLOW = st.fixed_dictionaries({"max_messages": st.integers(1, 5), "allow_excess_messages": st.booleans()})
+OPTIONS = st.fixed_dictionaries(
+    {
+        "ack_deadline_seconds": st.integers(1, 5),
+        "flow_control": FLOW,
+        "enable_message_ordering": st.booleans(),
+        "enable_exactly_once_delivery": st.booleans(),
+        "max_extension_time": st.sampled_from([0, 7]),
+        "close_options": st.fixed_dictionaries({"behavior": st.sampled_from(["NACK", "WAIT"])}),
+    }
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.integers(1, 6)),
+        st.tuples(st.just("wait"), st.integers(1, 40)),
+        st.tuples(st.sampled_from(["close", "open", "limit", "read", "pull"]), st.integers(1, 5)),
+    ),
+    max_size=25,
+)
+
+
+class History:
+    def __init__(self, clock: ManualClock, topic: Topic, subscription: Subscription, answers: list[str]) -> None:
+        self.clock = clock
+        self.topic = topic
+        self.subscription = subscription
+        self.answers = answers
+        self.published: set[str] = set()
+        self.delivered: set[str] = set()
+        self.acked: set[str] = set()  # in time, and known to the queue
+        self.errors: list[Exception] = []
+        self.turn = 0
+
+    async def listen(self, message: Message) -> None:
+        assert message.id not in self.acked, "an ack was undone"
+        self.delivered.add(message.id)
+        self.turn += 1
+        patient = self.answers and message.delivery_attempt < 5  # or there would never be peace
+        answer = self.answers[self.turn % len(self.answers)] if patient else "ack"
+        await getattr(self, answer)(message)
+
+    async def ack(self, message: Message) -> None:
+        message.ack()
+        self.acked.add(message.id)
+
+    async def respond(self, message: Message) -> None:
+        if await message.ack_with_response() == 0:
+            self.acked.add(message.id)
+
+    async def nack(self, message: Message) -> None:
+        message.nack()
+
+    async def raise_(self, message: Message) -> None:
+        raise ValueError("made up")
+
+    async def nothing(self, message: Message) -> None:
+        pass
+
+    async def later(self, message: Message) -> None:
+        await asyncio.sleep(0)
+        await self.ack(message)
+
+    async def extend(self, message: Message) -> None:
+        message.modify_ack_deadline(3)
+
+    # ------------------------------------------------------------------ steps
+
+    async def publish(self, number: int) -> None:
+        publishes = [self.topic.publish(b"x", ordering_key=f"k{each % 2}") for each in range(number)]
+        self.published.update(await asyncio.gather(*publishes))
+
+    async def wait(self, tenths: int) -> None:
+        for _ in range(tenths):
+            await settle()  # acks given before time passes are in time
+            self.clock.advance(0.1)
+
+    async def close(self, _: int) -> None:
+        self.subscription.set_options(close_options={"behavior": "NACK"})
+        await self.subscription.close()
+
+    async def open(self, _: int) -> None:
+        self.subscription.open()
+
+    async def limit(self, number: int) -> None:
+        self.subscription.set_options(flow_control={"max_messages": number})
+
+    async def pull(self, number: int) -> None:
+        for message in await self.subscription.pull(number):
+            await self.quietly(message)
+
+    async def read(self, number: int) -> None:
+        """Take some in a loop, if there are any now."""
+        reader = aiter(self.subscription)
+        for _ in range(number):
+            asking = asyncio.ensure_future(anext(reader))
+            await settle()
+            if not asking.done():
+                asking.cancel()
+                await asyncio.wait([asking])
+                break
+            await self.quietly(asking.result())
+        await reader.aclose()  # type: ignore[attr-defined]
+
+    async def quietly(self, message: Message) -> None:
+        try:
+            await self.listen(message)
+        except ValueError:
+            message.nack()
+
+    async def finish(self) -> None:
+        """Everybody acks from now on."""
+        self.answers = []
+        self.subscription.open()
+        for _ in range(200):
+            await settle()
+            if self.acked >= self.published:
+                break
+            self.clock.advance(1)
+        assert self.delivered == self.published == self.acked
+
+
+setattr(History, "raise", History.raise_)
+
+
+async def settle() -> None:
+    """Until nobody in this loop has anything to do; there are no threads here."""
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+    while ready:
+        await asyncio.sleep(0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(OPTIONS, st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=12), STEPS)
+def test_every_message_is_handled_and_no_ack_undone(
+    options: dict[str, Any], answers: list[str], steps: list[tuple[str, int]]
+) -> None:
+    asyncio.run(_tell(options, answers, steps))
+
+
+async def _tell(options: dict[str, Any], answers: list[str], steps: list[tuple[str, int]]) -> None:
+    clock = ManualClock()
+    pubsub = PubSub(clock=clock)
+    topic = await pubsub.create_topic("topic")
+    subscription = await topic.create_subscription("subscription", options)
+    history = History(clock, topic, subscription, answers)
+    subscription.on("message", history.listen)
+    subscription.on("error", history.errors.append)
+    subscription.open()
+    async with asyncio.timeout(20):  # only a failing history takes so long
+        for name, number in steps:
+            step: Callable[[int], Any] = getattr(history, name)
+            await step(number)
+        await history.finish()
+        await history.close(0)  # what was never answered is not waited for: the clock stands still
+        await pubsub.close()
+    assert not pubsub.session.tasks
+    assert {type(error) for error in history.errors} <= {ValueError}, history.errors

@@ -1,0 +1,145 @@
+"""The inventory: what is held, how much that is, and when it is let go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock import ManualClock, Message
+from penstock.broker.consuming import Delivery
+from penstock.broker.model import Message as Stored
+from penstock.pubsub.inventory import Inventory
+
+
+class Store:
+    """An inventory, its clock, and what it asked for."""
+
+    def __init__(self, max_extension_seconds: float = 0) -> None:
+        self.clock = ManualClock(now=0)
+        self.freed = 0
+        self.extended: list[tuple[int, float]] = []
+        self.inventory = Inventory(self.clock, self._note, self._extend)
+        self.inventory.max_extension_seconds = max_extension_seconds
+
+    def _note(self) -> None:
+        self.freed += 1
+
+    def _extend(self, messages: list[Message], seconds: float) -> None:
+        self.extended.append((len(messages), seconds))
+
+    def add(self, count: int = 1, lease_seconds: float = 10, size: int = 5) -> list[Message]:
+        messages = [message(size, self.clock.now()) for _ in range(count)]
+        self.inventory.add(messages, lease_seconds)
+        return messages
+
+    @property
+    def held(self) -> tuple[int, int]:
+        return self.inventory.messages, self.inventory.bytes
+
+
+def message(size: int, now: int) -> Message:
+    stored = Stored(b"x" * size, {}, "", now, 0, 0, size, 0, 0)
+    settlement: Any = None
+    return Message(Delivery(stored, 1, 2, 3, 1), settlement, now)
+
+
+def test_what_is_answered_is_let_go_once() -> None:
+    store = Store()
+    first, _ = store.add(2)
+    assert store.held == (2, 10)
+    store.inventory.release(first)
+    store.inventory.release(first)
+    assert store.held == (1, 5)
+    assert store.freed == 1
+
+
+def test_what_is_not_answered_is_let_go_when_its_lease_ends() -> None:
+    store = Store()
+    messages = store.add(3)
+    store.inventory.release(messages[1])
+    store.clock.advance(9.9)
+    assert store.held == (2, 10)
+    store.clock.advance(0.1)
+    assert store.held == (0, 0)
+    assert store.clock.alarms == 0
+
+
+def test_a_moved_lease_ends_at_its_new_time() -> None:
+    store = Store()
+    early, late, usual = store.add(3)
+    store.inventory.move(early, 1)
+    store.inventory.move(late, 60)
+    store.clock.advance(2)
+    assert early not in list(store.inventory)
+    store.clock.advance(10)
+    assert list(store.inventory) == [late]
+    assert usual._shelf is None
+    store.clock.advance(60)
+    assert store.held == (0, 0)
+
+
+def test_leases_are_extended_up_to_the_maximum() -> None:
+    store = Store(max_extension_seconds=25)
+    store.add(2, lease_seconds=10)
+    store.clock.advance(24.9)
+    assert store.held == (2, 10)
+    assert [count for count, _ in store.extended] == [2, 2]
+    assert sum(seconds for _, seconds in store.extended) == pytest.approx(10 + 9)
+    store.clock.advance(0.2)
+    assert store.held == (0, 0)
+
+
+def test_a_maximum_below_the_lease_extends_nothing() -> None:
+    store = Store(max_extension_seconds=5)
+    store.add(1, lease_seconds=10)
+    store.clock.advance(9.9)
+    assert store.held == (1, 5)
+    store.clock.advance(0.1)
+    assert (store.held, store.extended) == ((0, 0), [])
+
+
+def test_clearing_gives_back_what_was_held() -> None:
+    store = Store()
+    messages = store.add(2) + store.add(1, lease_seconds=99)
+    store.inventory.release(messages[0])
+    assert store.inventory.clear() == messages[1:]
+    assert store.held == (0, 0)
+    assert store.clock.alarms == 0
+
+
+def test_shelves_that_are_empty_are_not_kept() -> None:
+    """A stream that is acked as it comes must not pile up what it held in the last ten seconds."""
+    store = Store()
+    for _ in range(1000):
+        for each in store.add(2):
+            store.inventory.release(each)
+    assert len(store.inventory._shelves) <= 2
+    assert store.clock.alarms <= 1
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["add", "release", "move", "wait", "clear"]), st.integers(0, 30)), max_size=40)
+)
+def test_counts_agree_with_what_is_held(steps: list[tuple[str, int]]) -> None:
+    store = Store(max_extension_seconds=15)
+    known: list[Message] = []
+    for action, number in steps:
+        if action == "add":
+            known += store.add(1 + number % 3, lease_seconds=1 + number, size=number)
+        elif action == "wait":
+            store.clock.advance(number / 4)
+        elif action == "clear":
+            store.inventory.clear()
+        elif known and action == "release":
+            store.inventory.release(known[number % len(known)])
+        elif known:
+            store.inventory.move(known[number % len(known)], 1 + number)
+        held = list(store.inventory)
+        assert len(held) == len(set(held)) == store.inventory.messages
+        assert sum(each.length for each in held) == store.inventory.bytes
+        assert store.clock.alarms == bool(held) or store.clock.alarms <= 1
+    store.clock.advance(100)
+    assert store.held == (0, 0)
