@@ -118,9 +118,10 @@ class GoogleDoor:
         if self._server is not None:
             self._server.close()
         await self._push.stop()
-        self._calls.end_streams()
+        # The goodbye first: a client that learns of it after its stream has ended opens the next one here again.
         for connection in list(self._connections):
             connection.wind_down()
+        self._calls.end_streams()
         await asyncio.gather(self._http1.stop(grace_seconds), self._stop_http2(grace_seconds))
         if self._timer is not None:
             self._timer.cancel()

@@ -64,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._reader = FrameReader(host.limits.frame_bytes_max)
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
         self._last_stream = 0
         self._last_ignored = 0
         self._stream_room = frames.DEFAULT_WINDOW  # what a new stream may send before it is told more
@@ -159,8 +160,20 @@ class Connection(asyncio.Protocol):
     # What a stream calls.
 
     def write(self, data: bytes) -> None:
+        """Send, together with everything else that is written in this turn of the loop: a send costs much."""
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._unsent.append(data)
+
+    def _send(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if unsent and self._transport is not None:
+            self._transport.write(b"".join(unsent) if len(unsent) > 1 else unsent[0])
+
+    def _close(self) -> None:
+        self._send()
         if self._transport is not None:
-            self._transport.write(data)
+            self._transport.close()
 
     def queued(self, size: int) -> None:
         self._queued += size
@@ -356,9 +369,8 @@ class Connection(asyncio.Protocol):
     def _give_up(self, code: int) -> None:
         self._ending = True
         self.write(frames.goaway(self._last_stream, code))
-        if self._transport is not None:
-            self._transport.close()
+        self._close()
 
     def _close_if_done(self) -> None:
-        if self._ending and not self.streams and self._transport is not None:
-            self._transport.close()
+        if self._ending and not self.streams:
+            self._close()
