@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 30.0  # only a failing test waits so long
-CLOSED = [part for door in ("pubsub", "azure", "flight", "http") for part in (f"--{door}-port", "off")]
+OTHERS = ("pubsub", "azure", "flight", "http")
 
 
 class TextServer:
@@ -57,14 +57,17 @@ class TextServer:
 
 
 @contextmanager
-def serve(folder: Path, *arguments: str, settings: dict[str, str] | None = None) -> Iterator[TextServer]:
+def serve(
+    folder: Path, *arguments: str, settings: dict[str, str] | None = None, others: tuple[str, ...] = ()
+) -> Iterator[TextServer]:
+    """A server with its text door and the `others`, on free ports, until the end of the block."""
     ready_file = folder / f"ready-{os.urandom(4).hex()}.json"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    flags = ["--text-port", "0", *CLOSED, "--ready-file", str(ready_file), *arguments]
+    ports = [part for door in OTHERS for part in (f"--{door}-port", "0" if door in others else "off")]
+    flags = ["--text-port", "0", *ports, "--ready-file", str(ready_file), *arguments]
     process = subprocess.Popen(
         [sys.executable, "-m", "penstock", "serve", *flags],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL if "--quiet" in arguments else None,
         text=True,
         env=environment | {f"PENSTOCK_{name.upper()}": value for name, value in (settings or {}).items()},
     )
