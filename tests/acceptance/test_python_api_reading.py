@@ -511,6 +511,20 @@ def test_what_needs_a_loop_says_so() -> None:
         pubsub.topic("t").publish(b"a")
 
 
+def test_an_answer_without_a_loop_says_so() -> None:
+    async def receive() -> Message:
+        topic = await pubsub.create_topic("t")
+        subscription = await topic.create_subscription("s")
+        await topic.publish_message(b"a")
+        (message,) = await subscription.pull(1)
+        return message
+
+    pubsub = PubSub()
+    message = asyncio.run(receive())
+    with pytest.raises(FailedPreconditionError, match="An answer needs a running event loop"):
+        message.ack()
+
+
 @pytest.mark.parametrize("make", [PubSub, lambda: PubSub(queue=MessageQueue())])
 def test_one_client_serves_one_loop_after_the_other(make: type[PubSub]) -> None:
     pubsub = make()

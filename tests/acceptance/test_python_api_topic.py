@@ -204,6 +204,27 @@ async def test_after_a_failure_its_key_is_paused(world: World) -> None:
     assert len(received) == 4
 
 
+@story()
+async def test_what_was_on_its_way_behind_a_failure_does_not_overtake_it(world: World) -> None:
+    topic = await world.topic(batching={"max_messages": 1})
+    subscription = await topic.create_subscription("my-sub")
+    trouble = Trouble(world.pubsub)
+    trouble.on, trouble.gate = True, asyncio.Event()
+    publishes = [topic.publish(b"%d" % number, ordering_key="a") for number in range(3)]
+    other = topic.publish(b"other", ordering_key="b")
+    await world.quiet()
+    trouble.gate.set()
+    await asyncio.wait([publishes[0]])
+    trouble.on = False
+    results = await asyncio.gather(*publishes, other, return_exceptions=True)
+    assert [type(result) for result in results[:3]] == [
+        UnavailableError,
+        FailedPreconditionError,
+        FailedPreconditionError,
+    ]
+    assert bodies(await subscription.pull(10)) == ["other"]
+
+
 @story("memory")
 async def test_without_ordering_a_failure_pauses_nothing(world: World) -> None:
     topic = await world.topic(enable_message_ordering=False)

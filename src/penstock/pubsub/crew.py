@@ -60,6 +60,8 @@ class Crew:
     def _leave(self, task: asyncio.Task[None]) -> None:
         del self._workers[task]
         self.stream.wake()
+        if self.stream.ready:
+            self._staff()  # it was cancelled by its listener, and the others wait
 
     async def _work(self, in_hand: list[Message]) -> None:
         ready, listeners = self.stream.ready, self._subscription.message_listeners

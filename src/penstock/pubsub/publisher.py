@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import TypeAlias
 
 from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft
 from penstock.errors import FailedPreconditionError, InternalError, PenstockError, ResourceExhaustedError
 from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
 from penstock.pubsub.session import Session
+
+Sending: TypeAlias = tuple[list[Draft], list["asyncio.Future[str]"]]
 
 
 class Publisher:
@@ -29,6 +32,7 @@ class Publisher:
         self.outstanding_bytes = 0
         self._queue_for_room: deque[asyncio.Future[None]] = deque()
         self._paused: set[str] = set()
+        self._last_keyed: asyncio.Task[None] | None = None  # batches with ordering keys go one after the other
 
     # ------------------------------------------------------------------ handing in
 
@@ -37,9 +41,7 @@ class Publisher:
         loop = self._session.loop("publish()")
         size = check_draft(draft, self._session.queue.limits)
         if draft.ordering_key in self._paused:
-            raise FailedPreconditionError(
-                f"Publishing for ordering key {draft.ordering_key!r} is paused after a failure: call resume_publishing"
-            )
+            raise _pause(draft.ordering_key)
         future: asyncio.Future[str] = loop.create_future()
         if not self._drafts:
             self._session.hold_back(self, self.options.max_seconds)
@@ -81,9 +83,12 @@ class Publisher:
     def flush(self) -> None:
         self._session.pending.discard(self)
         if self._drafts:
-            task = self._session.spawn(self._send(self._drafts, self._futures, self._bytes))
+            keyed = any(draft.ordering_key for draft in self._drafts)
+            after = self._last_keyed if keyed else None
+            task = self._session.spawn(self._send(self._drafts, self._futures, self._bytes, after))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
+            self._last_keyed = task if keyed else self._last_keyed
             self._drafts, self._futures, self._bytes = [], [], 0
 
     async def drain(self) -> None:
@@ -92,7 +97,33 @@ class Publisher:
         if self._sending:
             await asyncio.wait(self._sending)
 
-    async def _send(self, drafts: list[Draft], futures: list[asyncio.Future[str]], size: int) -> None:
+    async def _send(
+        self,
+        drafts: list[Draft],
+        futures: list[asyncio.Future[str]],
+        size: int,
+        after: asyncio.Task[None] | None,
+    ) -> None:
+        try:
+            if after is not None and not after.done():
+                await asyncio.wait([after])  # only then is it known whether the one before failed
+            await self._store(*self._sort_out(drafts, futures))
+        finally:
+            self._leave(len(drafts), size)
+
+    def _sort_out(self, drafts: list[Draft], futures: list[asyncio.Future[str]]) -> Sending:
+        """Drop the messages whose key was paused while they waited for their turn; their callers are told."""
+        if not self._paused:
+            return drafts, futures
+        going = []
+        for draft, future in zip(drafts, futures, strict=True):
+            if draft.ordering_key not in self._paused:
+                going.append((draft, future))
+            elif not future.done():
+                future.set_exception(_pause(draft.ordering_key))
+        return [draft for draft, _ in going], [future for _, future in going]
+
+    async def _store(self, drafts: list[Draft], futures: list[asyncio.Future[str]]) -> None:
         try:
             appended = await self._session.queue.publish(self._topic, drafts)
         except PenstockError as error:
@@ -104,8 +135,6 @@ class Publisher:
             for future, message_id in zip(futures, appended.message_ids(), strict=True):
                 if not future.done():
                     future.set_result(message_id)
-        finally:
-            self._leave(len(drafts), size)
 
     def _fail(self, drafts: list[Draft], futures: list[asyncio.Future[str]], error: PenstockError) -> None:
         if self.options.ordering:
@@ -122,3 +151,9 @@ class Publisher:
             if not turn.done():
                 turn.set_result(None)
                 messages -= 1
+
+
+def _pause(ordering_key: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"Publishing for ordering key {ordering_key!r} is paused after a failure: call resume_publishing"
+    )

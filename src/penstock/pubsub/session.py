@@ -51,12 +51,7 @@ class Session:
 
     def loop(self, what: str) -> asyncio.AbstractEventLoop:
         """The running loop, for the caller `what`; the first caller binds the queue to it."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            raise FailedPreconditionError(
-                f"{what} needs a running event loop: call it in a coroutine, as in asyncio.run(main())"
-            ) from None
+        loop = running_loop(what)
         if self.closed:
             raise UnavailableError("This PubSub is closed")
         if loop is not self._loop:
@@ -84,11 +79,12 @@ class Session:
 
     def hold_back(self, who: Flushable, seconds: float) -> None:
         """Flush in a while; 0 means when all that is ready to run now has run."""
+        loop = running_loop("An answer")
         self.pending.add(who)
         if seconds:
             self.clock.alarm(self.clock.now() + int(seconds * SECOND), who.flush)
         else:
-            asyncio.get_running_loop().call_soon(who.flush)
+            loop.call_soon(who.flush)
 
     # ------------------------------------------------------------------ the end
 
@@ -113,3 +109,12 @@ class Session:
         self.closed = True
         if self.owns_queue:
             await self.queue.close()
+
+
+def running_loop(what: str) -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise FailedPreconditionError(
+            f"{what} needs a running event loop: call it in a coroutine, as in asyncio.run(main())"
+        ) from None
