@@ -1,4 +1,4 @@
-"""In by one door, out by another: one server, three vendors' clients, one queue."""
+"""In by one door, out by another: one server, the clients of three protocols, one queue."""
 
 from __future__ import annotations
 
@@ -8,36 +8,151 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
-from google.api_core.client_options import ClientOptions
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import pubsub_v1
-from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
-from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from penstock.text.blocking import Client as TextClient
 from tests.acceptance.azure_server import KEY
 
 SECONDS = 30  # only a failing test waits so long
-PROJECT = "penstock"  # what the text door calls its queues by; an Azure account of that name sees the same ones
+PROJECT = "penstock"  # whose queues the text door has; an Azure account of that name sees the same ones
 
 
-class Doors(NamedTuple):
-    pubsub: str
-    azure: str
-    text: str
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The addresses of a server with three doors."""
+    folder = tmp_path_factory.mktemp("doors")
+    ready_file = folder / "ready.json"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    environment["PENSTOCK_AZURE_ACCOUNTS"] = f"{PROJECT}:{KEY}"
+    ports = [part for door in ("pubsub", "azure", "text") for part in (f"--{door}-port", "0")]
+    closed = ["--flight-port", "off", "--http-port", "off"]
+    command = [sys.executable, "-m", "penstock", "serve", "--data", str(folder / "data"), *ports, *closed]
+    process = subprocess.Popen(
+        [*command, "--ready-file", str(ready_file)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    with process, pytest.MonkeyPatch.context() as patch:
+        try:
+            wait_until_ready(process)
+            addresses = json.loads(ready_file.read_text())
+            patch.setenv("PUBSUB_EMULATOR_HOST", addresses["pubsub"])
+            yield addresses
+        finally:
+            process.kill()
 
-    def queue(self, name: str) -> QueueClient:
-        string = f"AccountName={PROJECT};AccountKey={KEY};QueueEndpoint=http://{self.azure}/{PROJECT};"
-        return QueueClient.from_connection_string(string, name, retry_total=0)
 
-    def publisher(self) -> pubsub_v1.PublisherClient:
-        transport = PublisherGrpcTransport(channel=PublisherGrpcTransport.create_channel(self.pubsub, **INSECURE))
-        return pubsub_v1.PublisherClient(transport=transport)
+def wait_until_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    watch = threading.Timer(SECONDS, process.kill)
+    watch.start()
+    try:
+        assert any(line.startswith("Ready.") for line in process.stdout), "the server did not start"
+    finally:
+        watch.cancel()
 
 
-INSECURE = {"credentials": AnonymousCredentials()}
+@pytest.fixture(scope="module")
+def publisher(doors: dict[str, str]) -> Iterator[pubsub_v1.PublisherClient]:
+    client = pubsub_v1.PublisherClient()
+    yield client
+    client.stop()
+    client.transport.close()
+
+
+@pytest.fixture(scope="module")
+def subscriber(doors: dict[str, str]) -> Iterator[pubsub_v1.SubscriberClient]:
+    with pubsub_v1.SubscriberClient() as client:
+        yield client
+
+
+def azure_queue(doors: dict[str, str], name: str) -> QueueClient:
+    string = f"AccountName={PROJECT};AccountKey={KEY};QueueEndpoint=http://{doors['azure']}/{PROJECT};"
+    return QueueClient.from_connection_string(string, name, retry_total=0)
+
+
+def subscription(name: str) -> str:
+    return f"projects/{PROJECT}/subscriptions/{name}"
+
+
+def topic(name: str) -> str:
+    return f"projects/{PROJECT}/topics/{name}"
+
+
+def pull(client: pubsub_v1.SubscriberClient, name: str, count: int) -> list[bytes]:
+    """Pull and ack, over as many requests as it takes."""
+    found: list[bytes] = []
+    while len(found) < count:
+        answer = client.pull(subscription=subscription(name), max_messages=count, timeout=SECONDS)
+        found += [each.message.data for each in answer.received_messages]
+        ids = [each.ack_id for each in answer.received_messages]
+        client.acknowledge(subscription=subscription(name), ack_ids=ids)
+    return found
+
+
+def test_put_by_azure_pulled_by_google(doors: dict[str, str], subscriber: pubsub_v1.SubscriberClient) -> None:
+    with azure_queue(doors, "azure-to-google") as queue:
+        queue.create_queue()
+        for text in ("one", "zwei", "三"):
+            queue.send_message(text)
+        assert pull(subscriber, "azure-to-google", 3) == [b"one", b"zwei", "三".encode()]
+        assert queue.receive_message() is None
+        assert queue.get_queue_properties().approximate_message_count == 0
+
+
+def test_published_by_google_received_by_azure(doors: dict[str, str], publisher: pubsub_v1.PublisherClient) -> None:
+    with azure_queue(doors, "google-to-azure") as queue:
+        queue.create_queue()
+        for data in (b"text", "ünï".encode(), b"\x00\xff"):
+            publisher.publish(topic("google-to-azure"), data).result(SECONDS)
+        messages = list(queue.receive_messages(messages_per_page=8, max_messages=8))
+        assert [message.content for message in messages] == ["text", "ünï", "AP8="]
+        for message in messages:
+            queue.delete_message(message)
+        assert queue.get_queue_properties().approximate_message_count == 0
+
+
+def test_a_topic_of_google_is_a_queue_once_it_has_its_subscription(
+    doors: dict[str, str], publisher: pubsub_v1.PublisherClient, subscriber: pubsub_v1.SubscriberClient
+) -> None:
+    name = "made-by-google"
+    publisher.create_topic(name=topic(name))
+    with azure_queue(doors, name) as queue:
+        with pytest.raises(ResourceNotFoundError):
+            queue.send_message("no subscription keeps it yet")
+        subscriber.create_subscription(name=subscription(name), topic=topic(name))
+        sent = queue.send_message("hello")
+        received = queue.receive_message()
+        assert (received.id, received.content) == (sent.id, "hello")
+        queue.delete_message(received)
+
+
+def test_sent_as_text_received_by_azure_and_back(doors: dict[str, str]) -> None:
+    with TextClient(doors["text"]) as text, azure_queue(doors, "text-and-azure") as queue:
+        text.send("text-and-azure", "grüße".encode())
+        received = queue.receive_message()
+        assert received.content == "grüße"
+        queue.delete_message(received)
+        queue.send_message("and back")
+        for message in text.consume("text-and-azure", wait_seconds=SECONDS):
+            assert bytes(message.content) == b"and back"
+            message.ack()
+            break
+
+
+def test_three_consumers_share_one_queue_and_nothing_is_seen_twice(
+    doors: dict[str, str], publisher: pubsub_v1.PublisherClient, subscriber: pubsub_v1.SubscriberClient
+) -> None:
+    name = "shared-by-all"
+    with TextClient(doors["text"]) as text, azure_queue(doors, name) as queue:
+        queue.create_queue()
+        queue.send_message("azure")
+        publisher.publish(topic(name), b"google").result(SECONDS)
+        text.send(name, b"text")
+        first = queue.receive_message()
+        (second,) = pull(subscriber, name, 1)
+        third = queue.receive_message()
+        assert [first.content, second, third.content] == ["azure", b"google", "text"]
+        assert queue.receive_message() is None

@@ -237,6 +237,8 @@ def test_a_long_life_needs_a_version_that_knows_it(orders: Scene) -> None:
         ({"x-ms-meta-": "x"}, "EmptyMetadataKey"),
         ({"x-ms-meta-1st": "x"}, "InvalidMetadata"),
         ({"x-ms-meta-a-b": "x"}, "InvalidMetadata"),
+        ({"x-ms-meta-a": "gr\xfc\xdfe"}, "InvalidMetadata"),
+        ({"x-ms-meta-a": "a\tb"}, "InvalidMetadata"),
         ({"x-ms-meta-big": "x" * 8190}, "MetadataTooLarge"),
     ],
 )

@@ -81,6 +81,14 @@ def test_a_list_is_sorted_paged_and_filtered(azure: Scene) -> None:
     )
 
 
+def test_a_list_repeats_nothing_that_xml_cannot_hold(azure: Scene) -> None:
+    headers = {"Host": '"><Injected/>'}
+    answer = azure.send("GET", f"/{ACCOUNT}?comp=list&prefix=%00%ED%A0%80%22&{azure.sas}", headers=headers)
+    assert answer.status == 200
+    assert answer.xml.find("Injected") is None
+    assert answer.text("Prefix").endswith('"')
+
+
 def test_a_list_may_include_metadata(azure: Scene) -> None:
     azure.ask("PUT", "orders", x_ms_meta_a="<1>")
     answer = azure.ask("GET", "?comp=list&include=metadata")

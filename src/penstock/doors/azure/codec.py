@@ -14,7 +14,7 @@ from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, Message
 from penstock.doors.azure.dates import expiry, rfc1123
 from penstock.doors.azure.errors import invalid_xml
-from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, escape, read
+from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, escape, printable, read
 from penstock.doors.azure.names import message_uuid, pop_receipt
 
 # No reference, no CDATA, no control character but tab and line ends: the text is what stands there.
@@ -108,16 +108,20 @@ def queue_list(
 ) -> bytes:
     """EnumerationResults: each queue with its metadata, if that was asked for."""
     asked = "".join(
-        f"<{name}>{escape(value)}</{name}>"
+        f"<{name}>{escape(printable(value))}</{name}>"
         for name, value in (("Prefix", prefix), ("Marker", marker), ("MaxResults", str(max_results or "")))
         if value
     )
     items = "".join(f"<Queue><Name>{name}</Name>{_metadata(metadata)}</Queue>" for name, metadata in queues)
     ending = f"<NextMarker>{escape(next_marker)}</NextMarker>" if next_marker else "<NextMarker />"
     return (
-        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(endpoint)}">{asked}'
+        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{_attribute(endpoint)}">{asked}'
         f"<Queues>{items}</Queues>{ending}</EnumerationResults>"
     ).encode("utf-8", "replace")
+
+
+def _attribute(text: str) -> str:
+    return escape(printable(text)).replace('"', "&quot;")
 
 
 def _metadata(metadata: dict[str, str] | None) -> str:

@@ -160,6 +160,8 @@ def metadata_headers(metadata: Mapping[str, str]) -> list[tuple[str, str]]:
 def _check_pair(name: str, value: str, known: Mapping[str, str]) -> None:
     if not name:
         raise AzureError("EmptyMetadataKey")
+    if not (value.isascii() and value.isprintable()):
+        raise AzureError("InvalidMetadata")
     if not is_metadata_name(name) or name.lower() in {each.lower() for each in known}:
         raise AzureError("InvalidMetadata")
     if name.lower() == MAX_DEQUEUE_COUNT and not (value.isascii() and value.isdigit() and len(value) < 6):
