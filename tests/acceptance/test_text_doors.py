@@ -1,0 +1,116 @@
+"""A message sent here is received through the Google door and the Azure door, and the other way round.
+
+The clients of Pub/Sub and Azure are the vendors' own; the text client is a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import grpc
+import pytest
+from azure.storage.queue import QueueClient
+from google.cloud import pubsub_v1
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+from tests.acceptance.azure_server import ACCOUNT, KEY
+from tests.acceptance.text_server import SECONDS, Plug, TextServer, serve
+
+QUEUE = "letters"
+TOPIC = f"projects/{ACCOUNT}/topics/{QUEUE}"
+SUBSCRIPTION = f"projects/{ACCOUNT}/subscriptions/{QUEUE}"
+
+
+class Doors:
+    """One client for each door, all of the same queue."""
+
+    def __init__(self, server: TextServer) -> None:
+        self.server = server
+        self.text = Plug(server.address)
+        self.channel = grpc.insecure_channel(str(server.ready["pubsub"]))
+        self.publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=self.channel))
+        self.subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=self.channel))
+        url = f"http://{server.ready['azure']}/{ACCOUNT}"
+        self.azure = QueueClient.from_connection_string(
+            f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};QueueEndpoint={url};",
+            QUEUE,
+            retry_total=0,
+        )
+        self.azure.create_queue()
+
+    def close(self) -> None:
+        self.text.close()
+        self.azure.close()
+        self.publisher.stop()
+        self.channel.close()
+
+    def send_text(self, content: bytes) -> None:
+        self.text.send(QUEUE.encode(), content)
+        self.text.hear_ids(1)
+
+    def take_text(self) -> bytes:
+        with Plug(self.server.address) as consumer:
+            consumer.consume(QUEUE.encode(), 1)
+            ((content, message_id),) = consumer.hear_messages(1)
+            consumer.consume(QUEUE.encode(), 0)  # no more than this one
+            consumer.ack(QUEUE.encode(), message_id)
+            consumer.send(b"certain", b"")
+            consumer.hear_ids(1)
+        return content
+
+    def send_google(self, content: bytes) -> None:
+        self.publisher.publish(TOPIC, content).result(SECONDS)
+
+    def take_google(self) -> bytes:
+        response = self.subscriber.pull(subscription=SUBSCRIPTION, max_messages=1, timeout=SECONDS)
+        (received,) = response.received_messages
+        self.subscriber.acknowledge(subscription=SUBSCRIPTION, ack_ids=[received.ack_id])
+        return bytes(received.message.data)
+
+    def send_azure(self, content: bytes) -> None:
+        self.azure.send_message(content.decode())
+
+    def take_azure(self) -> bytes:
+        message = next(iter(self.azure.receive_messages(max_messages=1)))
+        self.azure.delete_message(message)
+        return str(message.content).encode()
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    folder = tmp_path_factory.mktemp("doors")
+    settings = {"default_project": ACCOUNT}
+    data = ("--data", str(folder / "data"), "--log-level", "error")
+    with serve(folder, *data, settings=settings, others=("pubsub", "azure")) as server:
+        opened = Doors(server)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@pytest.mark.parametrize(
+    ("into", "out"), [("text", "google"), ("text", "azure"), ("google", "text"), ("azure", "text")]
+)
+def test_what_goes_in_by_one_door_comes_out_by_another(doors: Doors, into: str, out: str) -> None:
+    """T-012: a queue is a topic and a subscription like any other."""
+    contents = [f"from {into} to {out}: {number} <&> ☃".encode() for number in range(3)]
+    for content in contents:
+        getattr(doors, f"send_{into}")(content)
+    assert [getattr(doors, f"take_{out}")() for _ in contents] == contents
+
+
+def test_what_a_text_client_held_is_there_for_the_others_when_it_leaves(doors: Doors) -> None:
+    """T-033, T-034."""
+    doors.send_azure(b"held")
+    with Plug(doors.server.address) as consumer:
+        consumer.consume(QUEUE.encode(), 1)
+        assert consumer.hear_messages(1)[0][0] == b"held"
+        assert list(doors.azure.receive_messages(max_messages=1)) == []
+    for _ in range(100):  # the server sees the end of the connection a moment later
+        messages = list(doors.azure.receive_messages(max_messages=1))
+        if messages:
+            break
+    assert [str(each.content) for each in messages] == ["held"]
+    doors.azure.delete_message(messages[0])
