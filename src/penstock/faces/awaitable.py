@@ -327,10 +327,14 @@ class AsyncMessageQueue(Lookups):
         self._submit()
         return appended
 
-    def decide_pull(self, name: str, max_messages: int, *, lease_seconds: float | None, max_bytes: int) -> Pulled:
+    def decide_pull(
+        self, name: str, max_messages: int, *, lease_seconds: float | None, max_bytes: int, holder: str = ""
+    ) -> Pulled:
         """One look at what is in memory; if the answer says that it needs more than that, `pull` reads it."""
         self._check()
-        pulled = self._broker.pull(self._now(), name, max_messages, lease_seconds=lease_seconds, max_bytes=max_bytes)
+        pulled = self._broker.pull(
+            self._now(), name, max_messages, lease_seconds=lease_seconds, max_bytes=max_bytes, holder=holder
+        )
         self._submit()
         self._pass_on(name)
         return pulled

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from penstock.broker.consuming import Delivery
 from penstock.doors.google import codec
 from penstock.doors.google.calls import StreamingCall
 from penstock.doors.google.errors import CallError, Code, invalid, not_found
@@ -57,7 +58,7 @@ class StreamingPull:
 
 
 class Listener:
-    """One open stream: a reader of requests and a writer of messages, which end together."""
+    """One open stream: it reads requests, leases messages and sends them, and all three end together."""
 
     def __init__(
         self, queue: AsyncMessageQueue, pulling: Pulling, call: StreamingCall, name: str, first: Any, holding: Holding
@@ -68,13 +69,14 @@ class Listener:
         self._name = name
         self._holding = holding
         self._deadline_seconds = first.stream_ack_deadline_seconds
+        self._batches: asyncio.Queue[tuple[list[Delivery], asyncio.Future[None] | None]] = asyncio.Queue(1)
         self._holder = first.client_id or f"stream-{id(self)}"  # who comes back under its name goes on with its keys
         self._answers_pings = first.protocol_version >= 1
 
     async def serve(self, first: Any) -> None:
         self._call.open()
         await self._settle(first)
-        tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._write())]
+        tasks = [asyncio.ensure_future(work) for work in (self._read(), self._pull(), self._write())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -88,28 +90,39 @@ class Listener:
 
     # ------------------------------------------------------------------ messages out
 
-    async def _write(self) -> None:
+    async def _pull(self) -> None:
+        """Lease batch after batch; while one is on its way to the disk the next is chosen."""
         while True:
             metadata = attached(self._queue, self._name)
             if metadata.detached or self._holding.room_messages <= 0:
                 await self._holding.changed()
                 continue
-            deliveries = await self._queue.pull(
-                self._name,
-                min(self._holding.room_messages, MESSAGES_AT_ONCE),
-                lease_seconds=self._deadline_seconds,
-                max_bytes=min(self._holding.room_bytes, RESPONSE_BYTES_MAX),
-                wait_seconds=WAIT_SECONDS,
-                holder=self._holder,
-            )
+            deliveries, committed = await self._next_batch()
             if deliveries:
                 self._holding.add(deliveries)
-                await self._send(deliveries)
+                await self._batches.put((deliveries, committed))
 
-    async def _send(self, deliveries: Any) -> None:
-        options = found(self._queue, self._name).options
-        messages = codec.received_messages(deliveries, with_attempts=bool(options.dead_letter_topic))
-        await self._call.send(messages + self._properties(options))
+    async def _next_batch(self) -> tuple[list[Delivery], asyncio.Future[None] | None]:
+        """A batch and what to wait for before it may leave; nothing, if the time to wait for messages is over."""
+        queue, holding = self._queue, self._holding
+        most, most_bytes = min(holding.room_messages, MESSAGES_AT_ONCE), min(holding.room_bytes, RESPONSE_BYTES_MAX)
+        seconds, holder = self._deadline_seconds, self._holder
+        at_hand = queue.decide_pull(self._name, most, lease_seconds=seconds, max_bytes=most_bytes, holder=holder)
+        if at_hand.deliveries:
+            return at_hand.deliveries, queue.committed()
+        waited = await queue.pull(
+            self._name, most, lease_seconds=seconds, max_bytes=most_bytes, wait_seconds=WAIT_SECONDS, holder=holder
+        )
+        return waited, None
+
+    async def _write(self) -> None:
+        while True:
+            deliveries, committed = await self._batches.get()
+            if committed is not None:
+                await committed
+            options = found(self._queue, self._name).options
+            messages = codec.received_messages(deliveries, with_attempts=bool(options.dead_letter_topic))
+            await self._call.send(messages + self._properties(options))
 
     def _properties(self, options: Any) -> bytes:
         return codec.subscription_properties(exactly_once=options.exactly_once, ordering=options.ordering)
