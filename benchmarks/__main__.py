@@ -10,7 +10,7 @@ import sys
 import time
 from importlib import import_module
 
-BENCHMARKS = ("broker", "python_api", "azure", "text")
+BENCHMARKS = ("broker", "python_api", "azure", "text", "google")
 
 
 def main() -> None:
