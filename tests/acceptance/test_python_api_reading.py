@@ -426,6 +426,44 @@ async def test_a_listener_may_close_everything(world: World) -> None:
     await world.until(lambda: done)
 
 
+@story("memory", "sqlite", "shared sqlite")
+async def test_all_listeners_may_close_everything_at_once(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    done: list[str] = []
+    both = asyncio.Event()
+
+    async def listener(message: Message) -> None:
+        message.ack()
+        if message.data == b"1":
+            both.set()
+        await both.wait()
+        await world.pubsub.close()
+        done.append("closed")
+
+    world.listen(subscription, listener)
+    await asyncio.gather(topic.publish_message(b"0"), topic.publish_message(b"1"))
+    await both.wait()
+    await world.pubsub.close()
+    await world.until(lambda: len(done) == 2)
+
+
+@story("memory")
+async def test_what_is_being_closed_cannot_be_opened(world: World) -> None:
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    received = world.listen(subscription)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    closing = asyncio.create_task(subscription.close())
+    await world.quiet()
+    with pytest.raises(FailedPreconditionError, match="being closed"):
+        subscription.open()
+    received[0].ack()
+    await closing
+    subscription.open()
+
+
 @story("memory", "sqlite")
 async def test_closing_twice_is_closing_once(world: World) -> None:
     topic = await world.topic()

@@ -39,6 +39,9 @@ class Session:
         self.pending: set[Flushable] = set()  # who holds something back for a moment, to send more at once
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
+        self._closing: asyncio.Task[None] | None = None
+        self._excused: dict[asyncio.Task[Any], None] = {}  # who waits for the end cannot be waited for
+        self._another_excused: asyncio.Future[None] | None = None
 
     @property
     def clock(self) -> Clock:
@@ -89,26 +92,41 @@ class Session:
     # ------------------------------------------------------------------ the end
 
     async def drain(self) -> None:
-        """Send what was held back, and wait for all that is under way."""
-        for who in list(self.pending):
-            who.flush()
-        others = [task for task in self.tasks if task is not asyncio.current_task()]
-        if others:
-            await asyncio.wait(others)
+        """Send what was held back, and wait for all that is under way, apart from those who wait for this."""
+        while True:
+            for who in list(self.pending):
+                who.flush()
+            others = self.tasks - self._excused.keys() - {asyncio.current_task()}
+            if not others:
+                return
+            self._another_excused = asyncio.get_running_loop().create_future()
+            await asyncio.wait([*others, self._another_excused], return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
+        """Once, however many ask for it; also a listener may, and is then not waited for."""
         if self.closed:
             return
-        self.loop("PubSub.close()")
-        streams = list(self.streams)
-        for stream in streams:
+        loop = self.loop("PubSub.close()")
+        self._excuse(asyncio.current_task())
+        for stream in list(self.streams):
             stream.begin_closing()
-        for stream in streams:
+        if self._closing is None:
+            self._closing = loop.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        for stream in list(self.streams):
             await stream.close()
         await self.drain()
         self.closed = True
         if self.owns_queue:
             await self.queue.close()
+
+    def _excuse(self, task: asyncio.Task[Any] | None) -> None:
+        if task is not None:
+            self._excused[task] = None
+        if self._another_excused is not None and not self._another_excused.done():
+            self._another_excused.set_result(None)
 
 
 def running_loop(what: str) -> asyncio.AbstractEventLoop:

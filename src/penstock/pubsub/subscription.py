@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import SECOND, SubscriptionOptions
-from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from penstock.pubsub.closing import Closing, Consumer
 from penstock.pubsub.creating import call_timeout, stored_options_of, topic_to_read, with_full_names
 from penstock.pubsub.crew import Crew
@@ -157,6 +157,8 @@ class Subscription(Emitter):
         >>> subscription.open()
         """
         self._session.loop("Subscription.open()")
+        if self._crew is not None and self._crew.stream.closing:
+            raise FailedPreconditionError(f"Subscription is being closed, await close() first: {self.name}")
         if self._crew is None:
             self._session.queue.subscription(self.name)  # what is not there cannot be opened
             self._crew = Crew(self, self._session)
