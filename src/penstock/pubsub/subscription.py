@@ -245,6 +245,7 @@ class Subscription(Emitter):
         >>> await subscription.seek(datetime.now(UTC) - timedelta(hours=1))
         """
         queue = self._session.use("Subscription.seek()")
+        void = [message for consumer in self._consumers for message in consumer.stream.inventory]
         if isinstance(target, datetime):
             if target.tzinfo is None:
                 raise InvalidArgumentError("seek() needs a datetime with a time zone")
@@ -252,8 +253,9 @@ class Subscription(Emitter):
         else:
             snapshot = target if isinstance(target, Snapshot) else Snapshot(self.pubsub, target)
             await queue.seek_to_snapshot(self.name, snapshot.name)
-        for consumer in self._consumers:
-            consumer.stream.inventory.clear()  # deliveries from before the seek are void
+        for message in void:  # what was delivered meanwhile is not
+            if message._shelf is not None:
+                message._shelf.inventory.release(message)
 
     async def create_snapshot(self, name: str, labels: dict[str, str] | None = None) -> Snapshot:
         return await self.snapshot(name).create(labels)
