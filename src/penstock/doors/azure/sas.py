@@ -51,20 +51,29 @@ def check_sas(
         _check_caller(call, secure)
         _check_account_permission(given, operation)
         return
-    signature = decode_signature(given["sig"].replace(" ", "+"))
-    if "skoid" in given:
-        key = delegated_key(account, given)
-        _check_signature(any(each.signed(_delegation_text(call), signature) for each in key))
-        _check_time(given.get("st"), given.get("se"), now)
-        _check_time(given.get("skt"), given.get("ske"), now)
-        _check_caller(call, secure)
-        _check_service_permission(given.get("sp"), operation)
-    else:
-        _check_signature(account.signed(_service_text(call), signature))
-        start, expiry, permission = _with_policy(given, policies)
-        _check_time(start, expiry, now)
-        _check_caller(call, secure)
-        _check_service_permission(permission, operation)
+    permission = (
+        _check_delegation(call, account, now) if "skoid" in given else _check_service(call, account, now, policies)
+    )
+    _check_caller(call, secure)
+    _check_service_permission(permission, operation)
+
+
+def _check_service(call: Call, account: Account, now: int, policies: Callable[[], Mapping[str, Policy]]) -> str | None:
+    """The permissions of a service SAS, once its signature and time are good."""
+    _check_signature(account.signed(_service_text(call), _signature(call.parameters)))
+    start, expiry, permission = _with_policy(call.parameters, policies)
+    _check_within(_window(start, expiry), now)
+    return permission
+
+
+def _check_delegation(call: Call, account: Account, now: int) -> str | None:
+    """The same of a user delegation SAS, whose key has a time of its own."""
+    given = call.parameters
+    keys, text, signature = delegated_key(account, given), _delegation_text(call), _signature(given)
+    _check_signature(any(key.signed(text, signature) for key in keys))
+    _check_within(_window(given.get("st"), given.get("se")), now)
+    _check_within(_window(given.get("skt"), given.get("ske")), now)
+    return given.get("sp")
 
 
 # ---------------------------------------------------------------------- form and signature
@@ -80,6 +89,11 @@ def _check_form(call: Call) -> None:
         raise not_authentic("Signed request headers and parameters are not supported.")
 
 
+def _signature(given: Mapping[str, str]) -> bytes:
+    """A plus that some client has turned into a space is a plus again."""
+    return decode_signature(given["sig"].replace(" ", "+"))
+
+
 def _check_signature(good: bool) -> None:
     if not good:
         raise not_authentic("Signature did not match.")
@@ -89,8 +103,7 @@ def _check_signature(good: bool) -> None:
 def _account_window(account: Account, values: tuple[str | None, ...]) -> tuple[int, int]:
     """From when until when an account SAS is good; AzureError if no key of the account has signed it."""
     given = {name: value for name, value in zip(_ACCOUNT, values, strict=True) if value is not None}
-    signature = decode_signature(given["sig"].replace(" ", "+"))
-    _check_signature(account.signed(_account_text(account.name, given), signature))
+    _check_signature(account.signed(_account_text(account.name, given), _signature(given)))
     return _window(given.get("st"), given.get("se"))
 
 
@@ -136,10 +149,6 @@ def _with_policy(
         raise not_authentic("A field is in the signature and in its stored access policy.")
     start, expiry, permission = (ours or theirs for ours, theirs in zip(own, stored, strict=True))
     return start, expiry, permission
-
-
-def _check_time(start: str | None, expiry: str | None, now: int) -> None:
-    _check_within(_window(start, expiry), now)
 
 
 def _window(start: str | None, expiry: str | None) -> tuple[int, int]:
