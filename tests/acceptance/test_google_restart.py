@@ -11,8 +11,9 @@ from google.cloud import pubsub_v1
 from tests.acceptance.google_server import GoogleServer
 
 SECONDS = 60
-ROUNDS = 3
+ROUNDS = 2
 BATCH = 200
+LEASES = pubsub_v1.types.FlowControl(min_duration_per_lease_extension=10, max_duration_per_lease_extension=10)
 
 
 @pytest.mark.kill
@@ -31,7 +32,8 @@ def test_killed_in_the_middle_of_a_stream(tmp_path: Path, monkeypatch: pytest.Mo
             seen.add(message.data)
             changed.notify_all()
 
-    stream = subscriber.subscribe(path, receive)
+    # Leases of ten seconds: what the dead server had handed out comes back when its lease is over.
+    stream = subscriber.subscribe(path, receive, flow_control=LEASES)
     accepted: set[bytes] = set()
     for number in range(ROUNDS):
         bodies = [b"%d-%d" % (number, place) for place in range(BATCH)]
@@ -54,6 +56,7 @@ def test_killed_in_the_middle_of_a_stream(tmp_path: Path, monkeypatch: pytest.Mo
     assert server.stop() == 0
 
 
+@pytest.mark.nightly  # the client waits ten seconds before it opens a stream a second time
 def test_a_stream_that_is_told_to_come_back_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM: the stream ends with UNAVAILABLE, which clients take as an invitation to connect again."""
     server = GoogleServer(tmp_path, "--data", str(tmp_path / "data"))
