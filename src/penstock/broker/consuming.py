@@ -220,6 +220,22 @@ class Consuming(Returning):
             self.state.subscriptions[number].counts.acked += len(offsets)
         return settled
 
+    def ack_delivered(self, now: int, number: int, places: Iterable[tuple[int, int]]) -> int:
+        """Ack by offset and stamp, for a holder that kept its deliveries and needs no receipts; how many were good."""
+        subscription = self.state.subscriptions.get(number)
+        if subscription is None:
+            return 0
+        entries = subscription.outstanding
+        good: dict[int, None] = {}
+        for offset, stamp in places:
+            entry = entries.get(offset)
+            if entry is not None and _is_good(subscription, entry, stamp, now):
+                good[offset] = None
+        if good:
+            self.emit(Acked(number, now, list(good)))
+            subscription.counts.acked += len(good)
+        return len(good)
+
     def nack(self, now: int, receipts: Iterable[str], delay_seconds: float | None = None) -> Settled:
         """Hand messages back, to be delivered again after the retry backoff or the given delay."""
         good, settled = self._sort(now, receipts)

@@ -339,12 +339,12 @@ class AsyncMessageQueue(Lookups):
         self._pass_on(name)
         return pulled
 
-    def decide_ack(self, receipts: Sequence[str]) -> Settled:
-        """For receipts of deliveries; those of messages only published may need reading, which `ack` does."""
+    def decide_ack(self, subscription: int, places: Sequence[tuple[int, int]]) -> int:
+        """Ack deliveries of a subscription by offset and stamp; how many of them were still good."""
         self._check()
-        settled = self._broker.ack(self._now(), receipts)
+        acked = self._broker.ack_delivered(self._now(), subscription, places)
         self._submit()
-        return settled
+        return acked
 
     # ------------------------------------------------------------------ the log
 

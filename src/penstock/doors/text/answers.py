@@ -15,7 +15,7 @@ from penstock.doors.text.codec import encode_fault
 from penstock.doors.text.errors import fault_of
 from penstock.doors.text.queues import TextQueue
 from penstock.doors.text.requests import Fault
-from penstock.doors.text.windows import Window
+from penstock.doors.text.windows import Place, Window
 from penstock.wire.textframes import SEND
 
 
@@ -37,7 +37,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
-        self.acked: list[tuple[Window, list[bytes], list[str]]] = []  # outstanding again if the commit fails
+        self.acked: list[tuple[Window, dict[bytes, Place]]] = []  # outstanding again if the commit fails
         self.bytes = 0
         self.messages = 0
 
@@ -54,8 +54,8 @@ class Turn:
             elif answer.version == 2:
                 fault = fault_of(error, 2, SEND, answer.queue.name)
                 self.answers += [fault] * answer.appended.total
-        for window, ids, receipts in self.acked:
-            window.held.update(zip(ids, receipts, strict=True))
+        for window, taken in self.acked:
+            window.held.update(taken)
 
 
 def encode_answers(answers: Sequence[Answer], *, line: bool) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 from penstock.doors.text.answers import Accepted, Turn, encode_answers
@@ -19,7 +20,7 @@ from penstock.doors.text.limits import Limits
 from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
 from penstock.doors.text.sockets import keep_alive
-from penstock.doors.text.windows import Window
+from penstock.doors.text.windows import Place, Window
 from penstock.errors import PenstockError
 from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND, Maxima
 
@@ -42,7 +43,7 @@ class Host(Protocol):
 
     def committed(self) -> asyncio.Future[None]: ...
 
-    def acknowledge(self, receipts: list[str]) -> object: ...
+    def acknowledge(self, subscription: int, places: Sequence[Place]) -> object: ...
 
     def complain(self, connection: Connection, code: str, sentence: str) -> None: ...
 
@@ -138,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def _return_all(self, window: Window) -> None:
         """T-034."""
-        self._host.queues.give_back(list(window.held.values()))
+        self._host.queues.give_back(window.receipts(window.held.values()))
         window.held.clear()
 
     def pause_writing(self) -> None:
@@ -234,11 +235,11 @@ class Connection(asyncio.Protocol):
 
     def _acknowledge(self, event: Acknowledge, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
-        taken, receipts, unknown = window.take(event.ids) if window is not None else ([], [], event.ids)
-        if window is not None and receipts:
-            turn.acked.append((window, taken, receipts))
+        taken, unknown = window.take(event.ids) if window is not None else ({}, event.ids)
+        if window is not None and taken:
+            turn.acked.append((window, taken))
             turn.messages += len(taken)
-            self._host.acknowledge(receipts)
+            self._host.acknowledge(window.subscription, list(taken.values()))
             if window.limit:
                 window.feed.offer(window)
         for each in unknown:
@@ -246,11 +247,11 @@ class Connection(asyncio.Protocol):
 
     def _give_back(self, event: Return, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
-        receipts = window.take([event.id])[1] if window is not None else []
-        if window is None or not receipts:
+        taken = window.take([event.id])[0] if window is not None else {}
+        if window is None or not taken:
             self._refuse(_not_held(event.version, RETURN, event.queue, event.id), event, turn)
             return
-        self._host.queues.give_back(receipts, event.delay_seconds)
+        self._host.queues.give_back(window.receipts(taken.values()), event.delay_seconds)
         if window.limit:
             window.feed.offer(window)
 
@@ -305,7 +306,7 @@ class Connection(asyncio.Protocol):
             turn.fail(error)
             self._host.complain(self, "unavailable", "A commit failed.")
             self._ending |= bool(turn.acked) or self._decoder.version != 2
-            for window, _, _ in turn.acked if self._transport is None else ():
+            for window, _ in turn.acked if self._transport is None else ():
                 self._return_all(window)
         self._answer(turn)
         self._balance()

@@ -39,7 +39,12 @@ class TextQueue:
 
     def append(self, contents: Sequence[bytes]) -> Appended:
         topic, _ = self.open()
-        return self._queue.decide_publish(topic, [Draft(content) for content in contents])
+        return self._queue.decide_publish(topic, list(map(Draft, contents)), sizes=self._sizes(contents))
+
+    def _sizes(self, contents: Sequence[bytes]) -> list[int] | None:
+        """What the frames have checked already, unless the broker is stricter."""
+        most = self._queue.limits.message_max_bytes
+        return list(map(len, contents)) if not most or self.feed.content_bytes_max <= most else None
 
     def phrases(self, version: int, line: bool) -> Phrases:
         phrases = self._phrases.get((version, line))

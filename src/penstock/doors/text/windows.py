@@ -10,26 +10,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from penstock.broker.consuming import Delivery
-from penstock.broker.names import log_key
-from penstock.doors.text.codec import Phrases, id_text
+from penstock.broker.names import log_key, receipt
+from penstock.doors.text.codec import Phrases, id_texts
 from penstock.doors.text.limits import Limits
 from penstock.faces.awaitable import AsyncMessageQueue
 
 ENDLESS = float("inf")  # T-033: a lease lasts as long as the connection
 WAIT_SECONDS = 3600.0  # a feed that waits for messages looks again at least so often
 
+Place: TypeAlias = tuple[int, int]  # a delivery: its offset and its stamp
+
 
 class Share(NamedTuple):
     """What a window gets of one pull."""
 
     window: Window
-    messages: Sequence[tuple[int, bytes]]  # numbers and contents
-    bytes: int
+    ids: Sequence[bytes]
+    contents: Sequence[bytes]
+    size: int
 
 
 class Consumer(Protocol):
@@ -50,14 +53,15 @@ class Consumer(Protocol):
 class Window:
     """What one connection wants of one queue, and what it has."""
 
-    __slots__ = ("consumer", "feed", "held", "limit", "phrases", "queued")
+    __slots__ = ("consumer", "feed", "held", "limit", "phrases", "queued", "subscription")
 
     def __init__(self, feed: Feed, consumer: Consumer, phrases: Phrases) -> None:
         self.feed = feed
         self.consumer = consumer
         self.phrases = phrases
         self.limit = 0
-        self.held: dict[bytes, str] = {}  # outstanding: message id -> receipt
+        self.subscription = 0  # its number, known with the first message
+        self.held: dict[bytes, Place] = {}  # outstanding, by message id
         self.queued = False  # whether it stands in the line of its feed
 
     @property
@@ -68,33 +72,37 @@ class Window:
             return 0
         return self.limit - len(self.held)
 
-    def take(self, ids: Sequence[bytes]) -> tuple[list[bytes], list[str], list[bytes]]:
-        """Messages that are no longer outstanding here, their receipts, and the ids that are not held, or not twice."""
-        pop = self.held.pop
-        receipts = [pop(each, "") for each in ids]
-        if "" not in receipts:
-            return list(ids), receipts, []
-        pairs = list(zip(ids, receipts, strict=True))
-        taken = [each for each, text in pairs if text]
-        return taken, [text for text in receipts if text], [each for each, text in pairs if not text]
+    def take(self, ids: Sequence[bytes]) -> tuple[dict[bytes, Place], list[bytes]]:
+        """Messages that are no longer outstanding here, and the ids that are not held, or not twice."""
+        pop, taken, unknown = self.held.pop, {}, []
+        for each in ids:
+            place = pop(each, None)
+            if place is None:
+                unknown.append(each)
+            else:
+                taken[each] = place
+        return taken, unknown
+
+    def receipts(self, places: Iterable[Place]) -> list[str]:
+        return [receipt(self.subscription, *place) for place in places]
 
     def hold(self, deliveries: Sequence[Delivery]) -> Share:
         """Count messages as outstanding; they are to be sent."""
-        messages, held, size = [], self.held, 0
-        for message, subscription, topic, stamp, _ in deliveries:
-            number = log_key(topic, message.offset)
-            held[id_text(number)] = f"{subscription}-{message.offset}-{stamp}"
-            messages.append((number, message.data))
-            size += message.size
-        return Share(self, messages, size)
+        self.subscription = deliveries[0].subscription
+        first = log_key(deliveries[0].topic, 0)
+        messages = [delivery.message for delivery in deliveries]
+        ids = id_texts([first | message.offset for message in messages])
+        places = [(delivery.message.offset, delivery.stamp) for delivery in deliveries]
+        self.held.update(zip(ids, places, strict=True))
+        return Share(self, ids, [message.data for message in messages], sum(message.size for message in messages))
 
     def send(self, share: Share) -> None:
-        self.consumer.send(self.phrases.dispatch(share.messages))
+        self.consumer.send(self.phrases.dispatch(share.ids, share.contents))
 
     def forget(self, share: Share) -> None:
         """The taking never became durable: these messages are in the queue again."""
-        for number, _ in share.messages:
-            self.held.pop(id_text(number), None)
+        for message_id in share.ids:
+            self.held.pop(message_id, None)
 
 
 class Feed:
@@ -113,6 +121,7 @@ class Feed:
         self._open_queue = open_queue
         self._give_back = give_back
         self.portion_bytes = limits.dispatch_bytes
+        self.content_bytes_max = limits.content_bytes_max
         self._durable_topic, self._durable_until = 0, 0  # messages of this topic below this offset are durable
         self._windows: dict[Window, None] = {}
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
@@ -224,13 +233,13 @@ class Feed:
             self._send(shares)
         else:
             for share in shares:
-                share.window.consumer.promised_bytes += share.bytes
+                share.window.consumer.promised_bytes += share.size
             tail = self._queue.topic(topic).tail
             committed.add_done_callback(partial(self._committed, shares, last.topic, tail))
 
     def _committed(self, shares: list[Share], topic: int, tail: int, committed: asyncio.Future[None]) -> None:
         for share in shares:
-            share.window.consumer.promised_bytes -= share.bytes
+            share.window.consumer.promised_bytes -= share.size
         if committed.exception() is None:
             self._durable_topic, self._durable_until = topic, tail
             self._send(shares)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.doors.text.codec import Decoder, Event, Phrases, encode_fault, id_text
+from penstock.doors.text.codec import Decoder, Event, Phrases, encode_fault, id_texts
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Return, Send, maxima
 from tests.doors.text.stage import ack, consume, frame, give_back, send
 
@@ -86,9 +86,10 @@ def test_the_examples_of_the_specification_are_read_byte_for_byte(strip: bool) -
 
 def test_the_dispatch_of_the_specification_is_written_byte_for_byte() -> None:
     """T-009, T-032: the seed's dispatch example, in both framings."""
-    message = [(int(ID, 16), b"Hello World")]
-    assert Phrases(b"Foo", 1, True).dispatch(message) == DISPATCH_LINES
-    assert Phrases(b"Foo", 1, False).dispatch(message) == DISPATCH_LINES.replace(b"\n", b"")
+    message = ([ID], [b"Hello World"])
+    assert Phrases(b"Foo", 1, True).dispatch(*message) == DISPATCH_LINES
+    assert Phrases(b"Foo", 1, False).dispatch(*message) == DISPATCH_LINES.replace(b"\n", b"")
+    assert Phrases(b"Foo", 1, True).dispatch([ID] * 2, [b"Hello World"] * 2) == DISPATCH_LINES * 2
 
 
 def test_the_examples_stand_in_the_document_as_well() -> None:
@@ -106,13 +107,13 @@ def test_a_confirmation_names_the_queue_and_the_id() -> None:
     compact = b"H0200502P01%033dFooP03%033d%032x" % (3, 32, number)
     assert Phrases(b"Foo", 2, False).confirm(number, 1) == compact
     assert Phrases(b"Foo", 2, False).confirm(number, 2) == compact + compact[:-1] + b"1"
-    assert Phrases(b"Foo", 2, True).confirm(number, 1) == frame(2, 5, (1, b"Foo"), (3, id_text(number)), line=True)
+    assert Phrases(b"Foo", 2, True).confirm(number, 1) == frame(2, 5, (1, b"Foo"), (3, *id_texts([number])), line=True)
 
 
 def test_a_queue_name_with_a_percent_sign_is_only_a_name() -> None:
     phrases = Phrases(b"50%s%%", 2, False)
-    assert phrases.confirm(7, 1) == frame(2, 5, (1, b"50%s%%"), (3, id_text(7)))
-    assert phrases.dispatch([(7, b"%d")]) == frame(2, 3, (1, b"50%s%%"), (2, b"%d"), (3, id_text(7)))
+    assert phrases.confirm(7, 1) == frame(2, 5, (1, b"50%s%%"), (3, *id_texts([7])))
+    assert phrases.dispatch(id_texts([7]), [b"%d"]) == frame(2, 3, (1, b"50%s%%"), (2, b"%d"), (3, *id_texts([7])))
 
 
 def test_an_error_is_written_with_all_that_is_known() -> None:
