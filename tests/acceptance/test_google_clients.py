@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import runpy
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -350,6 +351,20 @@ def test_health_and_reflection(server: GoogleServer) -> None:
         (subscriber,) = [each for each in file.service if each.name == "Subscriber"]
         assert len(subscriber.method) == 16
         assert reflection.FindFileContainingSymbol("google.pubsub.v1.PubsubMessage").name == file.name
+
+
+EXAMPLES = {
+    "google_worker.py": "Billing apples from north\nBilling pears from north\nBilling plums from north\n",
+    "google_dead_letters.py": "".join(f"Attempt {attempt}: nobody there\n" for attempt in range(1, 6))
+    + "Lost after 5 attempts: parcel without an address\n",
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_print_what_they_promise(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / name))
+    example["main"]()
+    assert capsys.readouterr().out == EXAMPLES[name]
 
 
 def test_the_server_stays_small(server: GoogleServer) -> None:
