@@ -227,6 +227,27 @@ async def test_the_stream_goes_on_when_what_was_gone_is_back(world: World) -> No
     assert len(world.errors) == 1
 
 
+@story("memory", "shared sqlite")
+async def test_even_a_bug_below_does_not_end_the_stream(world: World) -> None:
+    """001 BR-007: whatever goes wrong becomes an error event, and the stream tries again."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    queue, failures = world.pubsub.session.queue, [RuntimeError("a bug"), OSError("and another")]
+    pull = queue.pull
+
+    async def failing(*arguments: object, **options: object) -> object:
+        if failures:
+            raise failures.pop(0)
+        return await pull(*arguments, **options)  # type: ignore[arg-type]
+
+    queue.pull = failing  # type: ignore[method-assign, assignment]
+    received = world.listen(subscription, ack)
+    await publish(topic, "a")
+    await world.advance(1)
+    await world.until(lambda: received)
+    assert [str(error) for error in world.errors] == ["a bug", "and another"]
+
+
 @story()
 async def test_a_listener_that_raises_gives_its_message_back(world: World) -> None:
     """001 BR-007: the message is nacked, the error event carries the exception, the stream goes on."""

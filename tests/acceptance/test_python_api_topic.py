@@ -136,6 +136,11 @@ async def test_a_batch_waits_for_its_time_if_it_is_told_to(world: World) -> None
     await topic.flush()
     assert publishing.done()
     await topic.flush()
+    before = world.clock.alarms
+    publishing = topic.publish(b"d")
+    assert world.clock.alarms == before + 1
+    await topic.flush()
+    assert world.clock.alarms == before, "a batch that has gone leaves no alarm to send the next one early"
 
 
 @story("memory", "sqlite")

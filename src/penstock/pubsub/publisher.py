@@ -13,6 +13,7 @@ from typing import TypeAlias
 from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft
 from penstock.errors import FailedPreconditionError, InternalError, PenstockError, ResourceExhaustedError
+from penstock.faces.clock import Alarm
 from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
 from penstock.pubsub.session import Session
 
@@ -27,6 +28,7 @@ class Publisher:
         self._drafts: list[Draft] = []
         self._futures: list[asyncio.Future[str]] = []
         self._bytes = 0
+        self._alarm: Alarm | None = None  # when what is held back goes
         self._sending: set[asyncio.Task[None]] = set()
         self.outstanding_messages = 0  # handed in and not yet stored
         self.outstanding_bytes = 0
@@ -44,7 +46,7 @@ class Publisher:
             raise _pause(draft.ordering_key)
         future: asyncio.Future[str] = loop.create_future()
         if not self._drafts:
-            self._session.hold_back(self, self.options.max_seconds)
+            self._alarm = self._session.hold_back(self, self.options.max_seconds)
         self._drafts.append(draft)
         self._futures.append(future)
         self._bytes += size
@@ -81,7 +83,7 @@ class Publisher:
     # ------------------------------------------------------------------ sending
 
     def flush(self) -> None:
-        self._session.pending.discard(self)
+        self._session.let_go(self, self._alarm)
         if self._drafts:
             keyed = any(draft.ordering_key for draft in self._drafts)
             after = self._last_keyed if keyed else None

@@ -10,7 +10,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import SECOND
-from penstock.errors import PenstockError
 from penstock.pubsub.message import Message
 from penstock.pubsub.session import Session
 from penstock.pubsub.stream import PULL_MESSAGES, Stream
@@ -26,7 +25,7 @@ class Reader:
         self._clock = session.clock
         self._task = asyncio.current_task()
         self._asked: asyncio.Future[None] | None = None  # somebody waits for a message
-        self._error: PenstockError | None = None
+        self._error: Exception | None = None
         self._portion = 1
         self._pulled_at = self._clock.now()
         self._last: Message | None = None
@@ -66,7 +65,7 @@ class Reader:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
 
-    def _fail(self, error: PenstockError) -> None:
+    def _fail(self, error: Exception) -> None:
         self._error = error
         self._answer()
 

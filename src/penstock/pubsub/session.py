@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from penstock.broker.model import SECOND
 from penstock.errors import FailedPreconditionError, UnavailableError
-from penstock.faces.clock import Clock
+from penstock.faces.clock import Alarm, Clock
 from penstock.pubsub.names import full_name
 from penstock.pubsub.port import Queue
 
@@ -80,14 +80,19 @@ class Session:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def hold_back(self, who: Flushable, seconds: float) -> None:
+    def hold_back(self, who: Flushable, seconds: float) -> Alarm:
         """Flush in a while; 0 means when all that is ready to run now has run."""
         loop = running_loop("An answer")
         self.pending.add(who)
-        if seconds:
-            self.clock.alarm(self.clock.now() + int(seconds * SECOND), who.flush)
-        else:
-            loop.call_soon(who.flush)
+        if not seconds:
+            return loop.call_soon(who.flush)
+        return self.clock.alarm(self.clock.now() + int(seconds * SECOND), who.flush)
+
+    def let_go(self, who: Flushable, alarm: Alarm | None) -> None:
+        """It flushes now."""
+        self.pending.discard(who)
+        if alarm is not None:
+            alarm.cancel()
 
     # ------------------------------------------------------------------ the end
 

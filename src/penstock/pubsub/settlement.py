@@ -18,6 +18,7 @@ from penstock.errors import (
     PenstockError,
     PermissionDeniedError,
 )
+from penstock.faces.clock import Alarm
 from penstock.pubsub.message import AckResponse, Message
 from penstock.pubsub.session import Session
 
@@ -40,6 +41,7 @@ class Settlement:
         self._nacks: list[Message] = []
         self._extensions: dict[float, list[Message]] = {}
         self._held_back = 0
+        self._alarm: Alarm | None = None  # when what is held back goes
         self._sending: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------ answers, soon
@@ -74,13 +76,13 @@ class Settlement:
     def _count(self, messages: int) -> None:
         batching = self.subscription.options.batching
         if not self._held_back:
-            self._session.hold_back(self, batching.max_seconds)
+            self._alarm = self._session.hold_back(self, batching.max_seconds)
         self._held_back += messages
         if self._held_back >= batching.max_messages:
             self.flush()
 
     def flush(self) -> None:
-        self._session.pending.discard(self)
+        self._session.let_go(self, self._alarm)
         if self._held_back:
             send = self._send(self._extensions, _receipts(self._acks), _receipts(self._nacks))
             task = self._session.spawn(send)

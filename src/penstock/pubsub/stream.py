@@ -38,7 +38,7 @@ class Stream:
         *,
         appetite: Callable[[], int],
         arrived: Callable[[], None],
-        failed: Callable[[PenstockError], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self._subscription = subscription
         self._session = session
@@ -48,7 +48,7 @@ class Stream:
         self.ready: deque[Message] = deque()  # pulled, and not yet in the consumer's hands
         self.inventory = Inventory(session.clock, self.wake, subscription.settlement.extend_all)
         self.closing = False
-        self._last_error: PenstockError | None = None
+        self._last_error: Exception | None = None
         self._retry_seconds = RETRY_FIRST_SECONDS
         self._resting: asyncio.Future[None] | None = None
         self._waiting = False  # for messages, in the queue: the one moment when it may be interrupted
@@ -60,11 +60,11 @@ class Stream:
         while not self.closing:
             try:
                 await self._turn()
-            except PenstockError as error:
-                await self._after(error)
             except asyncio.CancelledError:
                 if not self.closing:
                     raise
+            except Exception as error:  # noqa: BLE001 - a stream that ends without a word would look like an empty queue
+                await self._after(error)
 
     async def _turn(self) -> None:
         queue, name = self._session.queue, self._subscription.name
@@ -132,7 +132,7 @@ class Stream:
 
     # ------------------------------------------------------------------ errors
 
-    async def _after(self, error: PenstockError) -> None:
+    async def _after(self, error: Exception) -> None:
         """Say it once, then try again after a while."""
         if str(error) != str(self._last_error):
             self._last_error = error
