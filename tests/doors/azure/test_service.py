@@ -209,6 +209,7 @@ def test_every_answer_names_itself_and_echoes_its_client(azure: Scene) -> None:
     assert first.headers["x-ms-client-request-id"] == "abc"
     assert first.headers["x-ms-request-id"] != second.headers["x-ms-request-id"]
     assert first.headers["cache-control"] == "no-cache"
+    assert first.headers["keep-alive"] == "timeout=60"
     assert "date" in first.headers
 
 

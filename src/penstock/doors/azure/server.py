@@ -10,6 +10,7 @@ import logging
 import re
 import secrets
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
@@ -79,6 +80,7 @@ class AzureDoor:
         options: Options = Options(),  # noqa: B008 - immutable
     ) -> None:
         self.address = ""
+        self.counts: Counter[str] = Counter()  # refusals, by the vendor's code
         self._host, self._port, self._log, self._options = host, port, log, options
         self._accounts = accounts
         self._now = queue.clock.now
@@ -94,11 +96,13 @@ class AzureDoor:
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
         self._gate = Gatekeeper(accounts, secure=secure, bearer=options.bearer, policies=self._policies)
         self._standard = standard(options.receipt_errors)
-        self._body_bytes_max = 2 * options.message_bytes_max + 512
+        self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = Limits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
         self._server = HttpServer(self._answer, log=log, limits=limits, refusal=self._refusal)
         self._ids = (f"{part:012x}" for part in count(1))
         self._id_prefix = _random_prefix()
+        # Clients that heed it do not send on a connection that is about to close.
+        self._keep_alive = ("Keep-Alive", f"timeout={int(options.keep_alive_seconds)}")
         self._operations = self._operation_table()
 
     def _operation_table(self) -> dict[Operation, Callable[[Call], Awaitable[Reply]]]:
@@ -219,7 +223,7 @@ class AzureDoor:
     # ------------------------------------------------------------------ an answer
 
     def _response(self, call: Call, reply: Reply) -> Response:
-        headers = [SERVER, ("x-ms-request-id", call.request_id), ("x-ms-version", call.version)]
+        headers = [SERVER, self._keep_alive, ("x-ms-request-id", call.request_id), ("x-ms-version", call.version)]
         index = call.request.index
         client_id = index.get("x-ms-client-request-id")
         if client_id is not None:
@@ -237,13 +241,15 @@ class AzureDoor:
         body = error_body(error, call.request_id, iso(self._now()))
         if not _VERSION.fullmatch(call.version):
             call.version = DEFAULT_VERSION
-        if error.status >= 500:
-            self._log.warning("refused %s: %s", call.request.method, error.code)
+        self.counts[error.code] += 1
+        level = logging.WARNING if error.status >= 500 else logging.DEBUG
+        self._log.log(level, "refused %s, request %s: %s", call.request.method, call.request_id, error.code)
         return self._response(call, Reply(error.status, body, (("x-ms-error-code", error.code), *error.headers)))
 
     def _refusal(self, status: int) -> Response:
         """An answer to what never became a request, or to a bug."""
         code = STATUSES.get(status, "InternalError")
+        self.counts[code] += 1
         error = too_large(self._body_bytes_max) if status == 413 else AzureError(code, status=status)
         body = error_body(error, self._id_prefix + next(self._ids), iso(self._now()))
         return Response(status, (SERVER, _XML, ("x-ms-error-code", code)), body)
