@@ -70,6 +70,7 @@ def test_after_a_restart_the_queue_is_as_it_was() -> None:
         heard = [each for each in await peer.hear_many(8) if each.type == 3]
         await peer.say(ack(b"q", heard[1].id))
         await peer.hear()  # a message took its place
+        await peer.silence()  # and now the acknowledgement is durable
         again = ToldJournal()
         for commit in list(journal.commits):  # as a killed process leaves it behind
             again.commit(commit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -193,3 +194,29 @@ def test_many_unanswered_sends_pause_the_reading_and_all_are_answered() -> None:
         assert len({each.id for each in heard}) == 3000
 
     play(scene, limits=limits)
+
+
+def test_sends_of_one_read_are_one_publish_for_each_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T-014, T-023: however they are mixed, every queue has them in order, and the answers come in order."""
+
+    async def scene(stage: Stage) -> None:
+        publishes: list[str] = []
+        publish = stage.queue.decide_publish
+
+        def counted(topic: str, *more: Any, **options: Any) -> Any:
+            publishes.append(topic)
+            return publish(topic, *more, **options)
+
+        monkeypatch.setattr(stage.queue, "decide_publish", counted)
+        peer = await stage.peer()
+        names = [b"a", b"b", b"c"]
+        await peer.say(*(send(names[number % 3], b"%d" % number) for number in range(30)))
+        heard = await peer.hear_many(30)
+        assert [each.packages[1] for each in heard] == [names[number % 3] for number in range(30)]
+        assert sorted(publishes) == [stage.names(name.decode())[0] for name in names]
+        await peer.say(consume(b"b", 100))
+        dispatched = await peer.hear_many(10)
+        assert [each.content for each in dispatched] == [b"%d" % number for number in range(1, 30, 3)]
+        assert [each.id for each in dispatched] == [each.id for each in heard[1::3]]
+
+    play(scene)

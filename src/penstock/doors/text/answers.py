@@ -19,12 +19,27 @@ from penstock.doors.text.windows import Place, Window
 from penstock.wire.textframes import SEND
 
 
+class Batch:
+    """What one read sends to one queue: one publish, however its messages were mixed with others."""
+
+    __slots__ = ("appended", "contents", "queue")
+
+    def __init__(self, queue: TextQueue, contents: list[bytes]) -> None:
+        self.queue = queue
+        self.contents = contents
+        self.appended: Appended | None = None
+
+    def append(self) -> None:
+        self.appended = self.queue.append(self.contents)
+
+
 class Accepted(NamedTuple):
-    """Sends that were decided together and are confirmed together."""
+    """Consecutive sends of one client to one queue, confirmed together."""
 
     version: int
-    queue: TextQueue
-    appended: Appended
+    batch: Batch
+    start: int  # their place in the batch
+    total: int
 
 
 Answer: TypeAlias = Accepted | Fault
@@ -33,27 +48,46 @@ Answer: TypeAlias = Accepted | Fault
 class Turn:
     """What one read decided and has yet to answer."""
 
-    __slots__ = ("acked", "answers", "bytes", "messages")
+    __slots__ = ("acked", "answers", "batches", "bytes", "messages")
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
+        self.batches: dict[bytes, Batch] = {}  # by name of the queue, in the order in which they were named
         self.acked: list[tuple[Window, dict[bytes, Place]]] = []  # outstanding again if the commit fails
         self.bytes = 0
         self.messages = 0
 
     @property
     def decided(self) -> bool:
-        return bool(self.messages or self.acked)
+        return bool(self.messages)
 
-    def fail(self, error: BaseException) -> None:
-        """Nothing that was decided counts. Messages whose ack is lost stay outstanding."""
-        answers, self.answers = self.answers, []
+    def add(self, version: int, queue: TextQueue, contents: list[bytes]) -> None:
+        batch = self.batches.get(queue.name)
+        if batch is None:
+            batch, start = Batch(queue, contents), 0
+            self.batches[queue.name] = batch
+        else:
+            start = len(batch.contents)
+            batch.contents = batch.contents + contents
+        self.answers.append(Accepted(version, batch, start, len(contents)))
+
+    def count(self, batch: Batch) -> None:
+        self.messages += len(batch.contents)
+        self.bytes += sum(map(len, batch.contents))
+
+    def fail(self, error: BaseException, batch: Batch | None = None) -> Fault | None:
+        """Sends, those of one batch or all, are refused, with one answer each; the last of these."""
+        answers, self.answers, fault = self.answers, [], None
         for answer in answers:
-            if isinstance(answer, Fault):
+            if isinstance(answer, Fault) or batch not in (None, answer.batch):
                 self.answers.append(answer)
-            elif answer.version == 2:
-                fault = fault_of(error, 2, SEND, answer.queue.name)
-                self.answers += [fault] * answer.appended.total
+            else:
+                fault = fault_of(error, answer.version, SEND, answer.batch.queue.name)
+                self.answers += [fault] * answer.total
+        return fault
+
+    def restore(self) -> None:
+        """Messages whose acknowledgement is lost are outstanding again."""
         for window, taken in self.acked:
             window.held.update(taken)
 
@@ -65,5 +99,7 @@ def encode_answers(answers: Sequence[Answer], *, line: bool) -> bytes:
 def _encode(answer: Answer, line: bool) -> bytes:
     if isinstance(answer, Fault):
         return encode_fault(answer, line=line)
-    appended = answer.appended
-    return answer.queue.phrases(2, line).confirm(log_key(appended.topic, appended.first), appended.total)
+    _, batch, start, total = answer
+    assert batch.appended is not None, "an answer is written after the publish"
+    first = log_key(batch.appended.topic, batch.appended.first + start)
+    return batch.queue.phrases(2, line).confirm(first, total)

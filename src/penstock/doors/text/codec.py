@@ -20,6 +20,7 @@ from penstock.wire.textframes import (
     DIGITS,
     DISPATCH,
     ERROR,
+    HEADER_BYTES,
     ID,
     ID_BYTES,
     QUEUE,
@@ -36,19 +37,27 @@ from penstock.wire.textframes import (
 
 Event: TypeAlias = Request | Fault
 
+REMEMBERED_MAX = 64  # beginnings of messages
+
 _NO_ID_LENGTH = b"%033d" % ID_BYTES
+_KIND_BYTES = 3  # P and the type of a package
+_NAME_LENGTH_AT = HEADER_BYTES + _KIND_BYTES
+
+
+NONE_YET: dict[bytes, tuple[bytes, Send | Acknowledge]] = {}  # shared by all who said nothing; never written to
 
 
 class Decoder:
     """What one client says."""
 
-    __slots__ = ("_content_max", "_opening", "_reader", "_run", "broken")
+    __slots__ = ("_content_max", "_opening", "_openings", "_reader", "_run", "broken")
 
     def __init__(self, maxima: Maxima) -> None:
         self._reader = FrameReader(maxima)
         self._content_max = maxima[SEND][CONTENT]
         self._opening = b""  # how the last send or acknowledgement began, up to the length of its second package
         self._run: Send | Acknowledge | None = None  # and what it was, without its contents
+        self._openings: dict[bytes, tuple[bytes, Send | Acknowledge]] = NONE_YET
         self.broken = False  # the stream cannot be followed any further
 
     @property
@@ -83,14 +92,14 @@ class Decoder:
         at, end, reader = 0, len(data), self._reader
         while at < end:
             if self._run is not None and reader.between:
-                at = self._repeat(data, at, events)
+                at = self._repeat_known(data, at, events)
                 if at == end:
                     break
             frame, at = reader.read(data, at)
             if frame is not None:
                 event = interpret(frame)
                 _join(events, event)
-                if isinstance(event, Send | Acknowledge) and frame.packages[0][0] == QUEUE:
+                if isinstance(event, (Send, Acknowledge)) and frame.packages[0][0] == QUEUE:
                     self._expect_more(event)
 
     def _expect_more(self, event: Send | Acknowledge) -> None:
@@ -99,26 +108,48 @@ class Decoder:
             return
         if isinstance(event, Send):
             self._run = Send(event.version, event.queue, [])
-            self._opening = encode_opening(event.version, SEND, event.queue, 2, CONTENT, line=line)
+            opening = self._opening = encode_opening(event.version, SEND, event.queue, 2, CONTENT, line=line)
         else:
             self._run = Acknowledge(event.version, event.queue, [])
             opening = encode_opening(event.version, ACKNOWLEDGE, event.queue, 2, ID, line=line)
             self._opening = opening + _NO_ID_LENGTH + (b"\n" if line else b"")
+        if self._openings is NONE_YET or len(self._openings) >= REMEMBERED_MAX:
+            self._openings = {}
+        self._openings[opening] = (self._opening, self._run)
+
+    def _repeat_known(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Read messages that begin like any of the last ones, as far as they are whole."""
+        end, before, reader = len(data), -1, self._reader
+        while before < at < end:
+            if reader.owes_line_feed:
+                at = reader.pass_line_feed(data, at)
+            before = at
+            if data.startswith(self._opening, at) or self._recall(data, at):
+                at = self._repeat(data, at, events)
+        return at
+
+    def _recall(self, data: bytes, at: int) -> bool:
+        """Whether this message begins like one before the last; then more of its kind are expected."""
+        gap = int(self.line)
+        start = at + _NAME_LENGTH_AT + gap
+        digits = data[start : start + DIGITS]
+        if not digits.isdigit():
+            return False
+        known = self._openings.get(data[at : start + DIGITS + gap + int(digits) + gap + _KIND_BYTES])
+        if known is None:
+            return False
+        self._opening, self._run = known
+        return True
 
     def _repeat(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Read messages that begin like the one before, as far as they are whole."""
-        if self._reader.owes_line_feed:
-            at = self._reader.pass_line_feed(data, at)
+        """Read messages that begin like the one before."""
         found: list[bytes] = []
         run = self._run
-        if isinstance(run, Send):
-            at = self._repeat_sends(data, at, found)
-            if found:
-                _join(events, Send(run.version, run.queue, found))
-        elif run is not None:
-            at = self._repeat_acknowledgements(data, at, found)
-            if found:
-                _join(events, Acknowledge(run.version, run.queue, found))
+        assert run is not None, "there was one before"
+        repeat = self._repeat_sends if type(run) is Send else self._repeat_acknowledgements
+        at = repeat(data, at, found)
+        if found:
+            _join(events, type(run)(run.version, run.queue, found))
         return at
 
     def _repeat_sends(self, data: bytes, at: int, found: list[bytes]) -> int:
@@ -161,12 +192,14 @@ class Decoder:
 def _join(events: list[Event], event: Event) -> None:
     """Add an event, or let the one before it grow."""
     last = events[-1] if events else None
-    if isinstance(event, Send) and isinstance(last, Send) and last[:2] == event[:2]:
-        last.contents.extend(event.contents)
-    elif isinstance(event, Acknowledge) and isinstance(last, Acknowledge) and last[:2] == event[:2]:
-        last.ids.extend(event.ids)
-    else:
-        events.append(event)
+    if type(event) is type(last) and event[1] == last[1] and event[0] == last[0]:
+        if type(event) is Send and type(last) is Send:
+            last.contents.extend(event.contents)
+            return
+        if type(event) is Acknowledge and type(last) is Acknowledge:
+            last.ids.extend(event.ids)
+            return
+    events.append(event)
 
 
 # ---------------------------------------------------------------------- answers

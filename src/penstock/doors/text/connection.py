@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from penstock.doors.text.answers import Accepted, Turn, encode_answers
+from penstock.doors.text.answers import Turn, encode_answers
 from penstock.doors.text.codec import Decoder
 from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of
 from penstock.doors.text.limits import Limits
@@ -200,8 +200,23 @@ class Connection(asyncio.Protocol):
             try:
                 self._carry_out_one(event, turn)
             except PenstockError as error:
-                self._refuse(fault_of(error, event.version, _TYPES[type(event)], event.queue), event, turn)
+                self._refuse(fault_of(error, event.version, _TYPES[type(event)], event.queue), turn)
+        self._publish(turn)
         self._settle(turn)
+
+    def _publish(self, turn: Turn) -> None:
+        """One publish for each queue. T-053: after a refused one of version 01 the others are not made."""
+        batches = list(turn.batches.values())
+        for place, batch in enumerate(batches):
+            try:
+                batch.append()
+                turn.count(batch)
+            except PenstockError as error:
+                fault = turn.fail(error, batch)
+                if fault is not None and self._note(fault):
+                    for rest in batches[place + 1 :]:
+                        turn.fail(error, rest)
+                    return
 
     def _settle(self, turn: Turn) -> None:
         """Answer now, or when all that was decided is durable; and close if this was the end."""
@@ -216,7 +231,7 @@ class Connection(asyncio.Protocol):
 
     def _carry_out_one(self, event: Request | Fault, turn: Turn) -> None:
         if isinstance(event, Send):
-            self._accept(event, turn)
+            turn.add(event.version, self._host.queues.named(event.queue), event.contents)
         elif isinstance(event, Acknowledge):
             self._acknowledge(event, turn)
         elif isinstance(event, Consume):
@@ -224,14 +239,7 @@ class Connection(asyncio.Protocol):
         elif isinstance(event, Return):
             self._give_back(event, turn)
         else:
-            self._refuse(event, event, turn)
-
-    def _accept(self, event: Send, turn: Turn) -> None:
-        queue = self._host.queues.named(event.queue)
-        appended = queue.append(event.contents)
-        turn.messages += appended.total
-        turn.bytes += sum(map(len, event.contents))
-        turn.answers.append(Accepted(event.version, queue, appended))
+            self._refuse(event, turn)
 
     def _acknowledge(self, event: Acknowledge, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
@@ -243,13 +251,13 @@ class Connection(asyncio.Protocol):
             if window.limit:
                 window.feed.offer(window)
         for each in unknown:
-            self._refuse(_not_held(event.version, ACKNOWLEDGE, event.queue, each), event, turn)
+            self._refuse(_not_held(event.version, ACKNOWLEDGE, event.queue, each), turn)
 
     def _give_back(self, event: Return, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
         taken = window.take([event.id])[0] if window is not None else {}
         if window is None or not taken:
-            self._refuse(_not_held(event.version, RETURN, event.queue, event.id), event, turn)
+            self._refuse(_not_held(event.version, RETURN, event.queue, event.id), turn)
             return
         self._host.queues.give_back(window.receipts(taken.values()), event.delay_seconds)
         if window.limit:
@@ -271,17 +279,22 @@ class Connection(asyncio.Protocol):
         else:
             window.feed.leave(window)
 
-    def _refuse(self, fault: Fault, event: Request | Fault, turn: Turn) -> None:
-        """Answer with a fault, once for each message that it concerns (T-023)."""
+    def _refuse(self, fault: Fault, turn: Turn) -> None:
+        self._note(fault)
+        turn.answers.append(fault)
+
+    def _note(self, fault: Fault) -> bool:
+        """Count a fault; whether it ends the connection (T-052, T-053)."""
         self._host.complain(self, fault.code, fault.sentence)
-        turn.answers += [fault] * (len(event.contents) if isinstance(event, Send) else 1)
-        if fault.code in CLOSING or (fault.version != 2 and fault.code not in FORGIVEN):
+        ends = fault.code in CLOSING or (fault.version != 2 and fault.code not in FORGIVEN)
+        if ends:
             self._ending = self._faulty = True
+        return ends
 
     def _report(self, fault: Fault) -> None:
         """A fault that no request of this moment caused."""
         turn = Turn()
-        self._refuse(fault, fault, turn)
+        self._refuse(fault, turn)
         self._settle(turn)
 
     # ------------------------------------------------------------------ answers
@@ -304,6 +317,7 @@ class Connection(asyncio.Protocol):
         error = committed.exception()
         if error is not None:
             turn.fail(error)
+            turn.restore()
             self._host.complain(self, "unavailable", "A commit failed.")
             self._ending |= bool(turn.acked) or self._decoder.version != 2
             for window, _ in turn.acked if self._transport is None else ():
