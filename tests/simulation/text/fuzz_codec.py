@@ -1,0 +1,40 @@
+"""`python -m tests.simulation.text.fuzz_codec [libFuzzer flags]`: the codec under atheris, guided by coverage.
+
+A program of its own, because the fuzzer ends its process.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports():
+    from penstock.doors.text.codec import Decoder
+    from penstock.doors.text.requests import Acknowledge, Fault, Send, maxima
+    from tests.simulation.text.reference import sends
+
+MOST = 500
+
+
+def target(data: bytes) -> None:
+    """However the bytes are cut, the same is heard; and what is heard is what the reference reads."""
+    whole, pieces = Decoder(maxima(MOST)), Decoder(maxima(MOST))
+    events = whole.feed(data)
+    for place in range(0, len(data), 7):
+        if not pieces.broken:
+            pieces.feed(data[place : place + 7])
+    assert pieces.broken == whole.broken
+    heard = []
+    for event in events:
+        if isinstance(event, Fault) and event.version == 1:
+            break  # here the door would close
+        if isinstance(event, Send):
+            heard += [(event.queue, content) for content in event.contents]
+        assert not isinstance(event, Acknowledge) or all(len(each) == 32 for each in event.ids)
+    assert heard == sends(data, MOST)
+
+
+if __name__ == "__main__":
+    atheris.Setup(sys.argv, target)
+    atheris.Fuzz()
