@@ -2,7 +2,8 @@
 
 Run as `python -m benchmarks google [--quick]`. Penstock with fsync, Penstock in memory and the official emulator get
 the same load in the same run. The emulator runs where it is installed: name its command in PUBSUB_EMULATOR, for
-example PUBSUB_EMULATOR="java -jar cloud-pubsub-emulator.jar", or have `cloud-pubsub-emulator` on the PATH.
+example PUBSUB_EMULATOR="java -jar cloud-pubsub-emulator.jar", or have `cloud-pubsub-emulator` on the PATH or gcloud's
+package installed.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,8 +32,11 @@ from penstock.doors.google import messages as m
 
 SIZE = 256
 CONCURRENT = 8
+ROUNDS = 3
+EMULATOR = "official emulator"
 PUBLISHER, SUBSCRIBER = "/google.pubsub.v1.Publisher/", "/google.pubsub.v1.Subscriber/"
 CLOSED = [part for door in ("azure", "text", "flight", "http") for part in (f"--{door}-port", "off")]
+GCLOUD = Path("/usr/lib/google-cloud-sdk/platform/pubsub-emulator/bin")  # where Debian's package puts it
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -94,7 +98,7 @@ def emulator_command() -> list[str]:
     named = os.environ.get("PUBSUB_EMULATOR")
     if named:
         return shlex.split(named)
-    found = shutil.which("cloud-pubsub-emulator")
+    found = shutil.which("cloud-pubsub-emulator") or shutil.which("cloud-pubsub-emulator", path=str(GCLOUD))
     return [found] if found else []
 
 
@@ -110,7 +114,7 @@ def emulator(command: list[str]) -> Iterator[Server]:
     try:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             grpc.channel_ready_future(channel).result(60)
-        yield Server("official emulator", f"127.0.0.1:{port}", process.pid, time.perf_counter() - started)
+        yield Server(EMULATOR, f"127.0.0.1:{port}", process.pid, time.perf_counter() - started)
     finally:
         process.terminate()
         process.wait(30)
@@ -123,7 +127,7 @@ class Load:
     """Requests made beforehand, no client library in the way: the server is what is measured."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self.server = server
         self._channel = grpc.insecure_channel(server.address, options=[("grpc.max_receive_message_length", -1)])
 
     def close(self) -> None:
@@ -151,13 +155,13 @@ class Load:
                 errors.append(answer.exception())
             room.release()
 
-        cpu, started = self._server.cpu_seconds(), time.perf_counter()
+        cpu, started = self.server.cpu_seconds(), time.perf_counter()
         for _ in range(messages // batch):
             room.acquire()
             publish.future(request).add_done_callback(done)
         for _ in range(CONCURRENT):
             room.acquire()
-        lap = Lap(messages, time.perf_counter() - started, self._server.cpu_seconds() - cpu)
+        lap = Lap(messages, time.perf_counter() - started, self.server.cpu_seconds() - cpu)
         assert not errors, errors[0]
         return lap
 
@@ -176,50 +180,65 @@ class Load:
             SUBSCRIBER + "StreamingPull", kind.SerializeToString, m.StreamingPullResponse.FromString
         )
         seen: set[str] = set()
-        cpu, started = self._server.cpu_seconds(), time.perf_counter()
+        cpu, started = self.server.cpu_seconds(), time.perf_counter()
         call = stream(iter(requests.get, None))
         for answer in call:
             seen.update(each.message.message_id for each in answer.received_messages)
             requests.put(kind(ack_ids=[each.ack_id for each in answer.received_messages]))
             if len(seen) >= messages:
                 break
-        lap = Lap(messages, time.perf_counter() - started, self._server.cpu_seconds() - cpu)
+        lap = Lap(messages, time.perf_counter() - started, self.server.cpu_seconds() - cpu)
         call.cancel()
         requests.put(None)
         return lap
 
 
-def measure(server: Server, scale: int) -> dict[str, Lap]:
-    print(f"  {server.name}: ready in {server.ready_seconds:.2f} s, {mebibytes(server.resident_bytes())} idle")
-    load, laps = Load(server), {}
-    drained = 100_000 // scale if server.name.startswith("penstock") else 5_000
-    for batch, messages in ((100, 200_000 // scale), (1, 10_000 // scale)):
-        topic, _ = load.prepare()
-        load.publish(topic, max(messages // 10, batch), batch)  # warm
-        laps[f"publish, batches of {batch}"] = load.publish(topic, messages, batch)
-    topic, subscription = load.prepare()
-    load.publish(topic, drained, 100)
-    laps["drain and ack"] = load.drain(subscription, drained)
-    load.close()
-    return laps
+def steps(scale: int) -> dict[str, Callable[[Load], Lap]]:
+    """What is measured, each on a topic of its own."""
+
+    def publish(batch: int, messages: int) -> Callable[[Load], Lap]:
+        return lambda load: load.publish(load.prepare()[0], messages, batch)
+
+    def drain(load: Load) -> Lap:
+        messages = 100_000 // scale if load.server.name.startswith("penstock") else 5_000
+        topic, subscription = load.prepare()
+        load.publish(topic, messages, 100)
+        return load.drain(subscription, messages)
+
+    return {
+        "publish, batches of 100": publish(100, 200_000 // scale),
+        "publish, batches of 1": publish(1, 10_000 // scale),
+        "drain and ack": drain,
+    }
+
+
+def measure(servers: list[Server], scale: int) -> None:
+    """Every step on every server in turn, so that what else the machine does hits all of them; the median counts."""
+    for server in servers:
+        print(f"  {server.name}: ready in {server.ready_seconds:.2f} s, {mebibytes(server.resident_bytes())} idle")
+    loads = [Load(server) for server in servers]
+    for step, run in steps(scale).items():
+        for load in loads:
+            run(load)  # as long again to warm up: a JIT needs it
+        laps = [[run(load) for load in loads] for _ in range(ROUNDS)]
+        typical = [sorted(column, key=lambda lap: lap.rate)[ROUNDS // 2] for column in zip(*laps, strict=True)]
+        peer = typical[-1] if servers[-1].name == EMULATOR else None
+        for server, lap in zip(servers, typical, strict=True):
+            print(row(f"{step}: {server.name}", lap, peer))
+    for load in loads:
+        load.close()
 
 
 def main(quick: bool = False) -> None:
-    scale = 10 if quick else 1
-    figures: dict[str, dict[str, Lap]] = {}
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        with penstock("penstock, fsync", folder, "--data", str(folder / "data")) as server:
-            figures[server.name] = measure(server, scale)
-        with penstock("penstock, memory", folder, "--memory") as server:
-            figures[server.name] = measure(server, scale)
-    command = emulator_command()
-    if command:
-        with emulator(command) as server:
-            figures[server.name] = measure(server, scale)
-    else:
-        print("  official emulator: not installed here (see PUBSUB_EMULATOR), so there is no ratio to it")
-    for step in figures["penstock, fsync"]:
-        peer = figures.get("official emulator", {}).get(step)
-        for name, laps in figures.items():
-            print(row(f"{step}: {name}", laps[step], peer))
+        servers = [
+            stack.enter_context(penstock("penstock, fsync", folder, "--data", str(folder / "data"))),
+            stack.enter_context(penstock("penstock, memory", folder, "--memory")),
+        ]
+        command = emulator_command()
+        if command:
+            servers.append(stack.enter_context(emulator(command)))
+        else:
+            print("  official emulator: not installed here (see PUBSUB_EMULATOR), so there is no ratio to it")
+        measure(servers, 10 if quick else 1)

@@ -98,6 +98,7 @@ def request(number: int, path: str, *more: tuple[str, str], flags: int = h2.END_
 
 
 GET_TOPIC = "/google.pubsub.v1.Publisher/GetTopic"
+PING = h2.frame(h2.PING, 0, 0, b"12345678")
 ASKING = m.message("google.pubsub.v1.GetTopicRequest")(topic="projects/p/topics/missing")
 
 
@@ -259,6 +260,25 @@ def _pour(peer: Peer, data: bytes) -> None:
         except ConnectionError:
             break
     peer.socket.setblocking(True)
+
+
+def test_a_busy_client_that_pings_as_it_goes_is_no_flood(world: World) -> None:
+    with connected(world) as peer:
+        peer.greet()
+        number = 1
+        for _ in range(250):
+            calls = []
+            for _ in range(100):  # as many pings and updates as calls, beyond what would be a flood by itself
+                body = h2.frame(h2.DATA, h2.END_STREAM, number, framed(encode(ASKING)))
+                calls += [
+                    request(number, GET_TOPIC),
+                    body,
+                    h2.frame(h2.PING, 0, 0, b"12345678"),
+                    h2.window_update(0, 1),
+                ]
+                number += 2
+            peer.send(*calls)
+            assert peer.answer(number - 2)["grpc-status"] == "5"
 
 
 def test_headers_without_end_are_cut_off(peer: Peer) -> None:

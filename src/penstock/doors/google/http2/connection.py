@@ -29,6 +29,8 @@ class Limits:
     header_block_max: int = 64 << 10
     patience: int = 20_000  # frames without progress at once, and
     patience_per_second: int = 5_000
+    patience_per_turn: int = 8  # regained when we send something, so that pings that follow our data cost nothing
+    patience_per_stream: int = 4
     reset_cost: int = 50  # a cancelled stream costs as many of them
     preface_seconds: float = 10
     silence_seconds: float = 60  # then we ping
@@ -167,6 +169,7 @@ class Connection(asyncio.Protocol):
 
     def _send(self) -> None:
         unsent, self._unsent = self._unsent, []
+        self._earn(self._limits.patience_per_turn)
         if unsent and self._transport is not None:
             self._transport.write(b"".join(unsent) if len(unsent) > 1 else unsent[0])
 
@@ -295,6 +298,7 @@ class Connection(asyncio.Protocol):
             self._spend(self._limits.reset_cost)
             self.write(frames.rst_stream(stream.number, frames.REFUSED_STREAM))
             return
+        self._earn(self._limits.patience_per_stream)
         self.streams[stream.number] = stream
         stream.remote_ended = ended
         receiver = self._host.accept(stream)
@@ -310,7 +314,6 @@ class Connection(asyncio.Protocol):
             stream.receiver.finish()
 
     def _on_window_update(self, number: int, increment: int) -> None:
-        self._spend(1)
         stream = self.streams.get(number)
         if not increment or (stream.room if stream else self.room) + increment > frames.WINDOW_MAX:
             raise Http2Error(frames.FLOW_CONTROL_ERROR, "a window that cannot be")
@@ -365,6 +368,9 @@ class Connection(asyncio.Protocol):
             self._patience, self._patience_at = min(self._patience + regained, float(self._limits.patience)), now
         if self._patience < 0:
             raise Http2Error(frames.ENHANCE_YOUR_CALM, "too many frames that lead nowhere")
+
+    def _earn(self, gain: int) -> None:
+        self._patience = min(self._patience + gain, float(self._limits.patience))
 
     def _give_up(self, code: int) -> None:
         self._ending = True
