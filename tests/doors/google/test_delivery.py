@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from penstock.doors.google import messages as m
-from tests.doors.google.world import Client
+from tests.doors.google.world import Client, eventually, opened
 
 
 def bodies(received: list[Any]) -> list[bytes]:
@@ -212,3 +212,18 @@ def test_a_method_that_is_not_here(client: Client) -> None:
         with pytest.raises(grpc.RpcError) as caught:
             client.channel.unary_unary(path, bytes, bytes)(b"", timeout=5)
         assert caught.value.code().name == "UNIMPLEMENTED"
+
+
+def test_a_server_that_stops_lets_waiting_pulls_go() -> None:
+    with opened() as world, world.connect() as client:
+        subscription = client.subscription(client.topic())
+        method = world.kinds["google.pubsub.v1.Subscriber/Pull"]
+        stub = client.channel.unary_unary(
+            method.path, lambda each: each.SerializeToString(), method.response.FromString
+        )
+        waiting = stub.future(method.request(subscription=subscription, max_messages=1), timeout=60)
+        eventually(lambda: world.door._parts.pulling._waiting)
+        started = time.monotonic()
+        world.run(world.door.stop(10))
+        assert time.monotonic() - started < 5
+        assert waiting.exception(10).code().name == "UNAVAILABLE"

@@ -233,6 +233,24 @@ def test_bytes_that_are_no_request_end_the_stream(client: Client) -> None:
     assert caught.value.code().name == "INVALID_ARGUMENT"
 
 
+def test_a_request_that_is_too_large_ends_the_stream(client: Client, topic: str) -> None:
+    first = Request(subscription=client.subscription(topic), stream_ack_deadline_seconds=10)
+    call = client.stream("StreamingPull", iter(Requests(first, b"x" * (13 << 20))))
+    with pytest.raises(grpc.RpcError) as caught:
+        next(call)
+    assert caught.value.code().name == "RESOURCE_EXHAUSTED"
+
+
+def test_a_large_request_is_read(client: Client, topic: str) -> None:
+    subscription = client.subscription(topic)
+    stream = Stream(client, subscription)
+    number = client.world.queue.subscription(subscription).number
+    stream.send(ack_ids=[f"{number}-{offset}-1" for offset in range(300_000)])
+    client.publish(topic, b"1")
+    assert stream.messages(1)
+    stream.close()
+
+
 def test_a_stream_of_what_is_not_there(client: Client) -> None:
     assert Stream(client, "projects/p/subscriptions/missing").ending()[0] == "NOT_FOUND"
     assert Stream(client, "junk").ending()[0] == "INVALID_ARGUMENT"

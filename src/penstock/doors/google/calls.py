@@ -19,7 +19,7 @@ from urllib.parse import quote
 from google.protobuf.message import DecodeError
 
 from penstock.doors.google.errors import CallError, Code, call_error, invalid
-from penstock.doors.google.http2 import frames, hpack
+from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.stream import Stream
 from penstock.wire.failure import where
 
@@ -188,7 +188,8 @@ class StreamingCall:
         self.method = method
         self._calls = calls
         self._stream = stream
-        self._buffer = b""
+        self._parts: list[bytes] = []  # of a message that is not complete, joined once it is
+        self._missing = 0
         self._over = asyncio.Event()
         self._messages: deque[bytes] = deque()
         self._arrived = asyncio.Event()
@@ -200,17 +201,27 @@ class StreamingCall:
     # What the connection calls.
 
     def receive(self, data: bytes) -> None:
-        self._buffer += data
+        self._parts.append(data)
+        self._missing -= len(data)
+        if self._missing > 0:
+            return
         try:
-            while len(self._buffer) >= PREFIX_BYTES:
-                size = message_bytes(self._buffer)
-                if len(self._buffer) < PREFIX_BYTES + size:
-                    break
-                self._messages.append(self._buffer[: PREFIX_BYTES + size])
-                self._buffer = self._buffer[PREFIX_BYTES + size :]
+            self._cut(b"".join(self._parts))
         except CallError as error:
             self.end(error)
         self._arrived.set()
+
+    def _cut(self, data: bytes) -> None:
+        """Take the complete messages; the rest waits until what it announces is here."""
+        at, until = 0, PREFIX_BYTES
+        while until <= len(data):
+            until += message_bytes(data[at : at + PREFIX_BYTES])
+            if until > len(data):
+                break
+            self._messages.append(data[at:until])
+            at, until = until, until + PREFIX_BYTES
+        self._parts = [data[at:]]
+        self._missing = until - len(data)
 
     def finish(self) -> None:
         self._finished = True
@@ -340,8 +351,3 @@ def _status_headers(error: CallError) -> list[tuple[str, str]]:
     if details:
         headers.append(("grpc-status-details-bin", base64.b64encode(details).decode().rstrip("=")))
     return headers
-
-
-def refuse(stream: Stream) -> None:
-    """Not a call at all."""
-    stream.reset(frames.PROTOCOL_ERROR)

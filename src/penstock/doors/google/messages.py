@@ -70,7 +70,6 @@ TestIamPermissionsResponse = message("google.iam.v1.TestIamPermissionsResponse")
 
 Status = message("google.rpc.Status")
 ErrorInfo = message("google.rpc.ErrorInfo")
-BadRequest = message("google.rpc.BadRequest")
 
 
 def response(name: str) -> Any:

@@ -7,10 +7,12 @@ the others.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
+from penstock.broker.consuming import Delivery
 from penstock.broker.names import parse_receipt
 from penstock.doors.google import codec, names, ranges
 from penstock.doors.google.calls import Context
@@ -39,19 +41,39 @@ class Pulling:
     def __init__(self, queue: AsyncMessageQueue) -> None:
         self._queue = queue
         self._numbers = count(1)
+        self._waiting: set[asyncio.Future[list[Delivery]]] = set()
 
     async def pull(self, request: Any, context: Context) -> bytes:
         if request.max_messages <= 0:
             raise bad_argument("max_messages")
         metadata = attached(self._queue, request.subscription)
-        deliveries = await self._queue.pull(
+        pull = self._queue.pull(
             metadata.name,
             min(request.max_messages, PULL_MESSAGES_MAX),
             max_bytes=RESPONSE_BYTES_MAX,
             wait_seconds=0 if request.return_immediately else wait_seconds(context.time_remaining()),
             holder=f"pull-{next(self._numbers)}",  # every caller on its own, as nobody says who it is
         )
+        deliveries = await self._unless_stopped(asyncio.ensure_future(pull))
         return codec.received_messages(deliveries, with_attempts=bool(metadata.options.dead_letter_topic))
+
+    async def _unless_stopped(self, pull: asyncio.Future[list[Delivery]]) -> list[Delivery]:
+        self._waiting.add(pull)
+        try:
+            await asyncio.wait([pull])
+            return pull.result()
+        except asyncio.CancelledError:
+            if pull.cancelled():
+                raise CallError(Code.UNAVAILABLE, "The server is stopping.") from None
+            pull.cancel()
+            raise
+        finally:
+            self._waiting.discard(pull)
+
+    def stop(self) -> None:
+        """The server stops: nobody waits for messages any longer."""
+        for pull in list(self._waiting):
+            pull.cancel()
 
     async def acknowledge(self, request: Any, context: Context) -> Any:
         metadata = found(self._queue, request.subscription)

@@ -60,10 +60,11 @@ class Push:
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
-        if self._keeper is None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
             return
         self._queue.unwatch(self)
-        tasks = [self._keeper, *(task for _, task in self._running.values())]
+        tasks = [keeper, *(task for _, task in self._running.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

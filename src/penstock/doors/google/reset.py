@@ -5,7 +5,9 @@ The rule kept here: only where the operator said so; subscriptions go before the
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
 
 from penstock.doors.google.policies import KIND as POLICY
 from penstock.doors.google.schemas import KIND as SCHEMA
@@ -19,13 +21,17 @@ class Reset:
 
     async def run(self) -> None:
         queue = self._queue
-        with suppress(NotFoundError):  # someone else deleted it first
-            for subscription in queue.subscriptions():
-                await queue.delete_subscription(subscription.name)
-            for snapshot in queue.snapshots():
-                await queue.delete_snapshot(snapshot.name)
-            for topic in queue.topics():
-                await queue.delete_topic(topic.name)
-            for kind in (SCHEMA, POLICY):
-                for name in queue.documents(kind):
-                    await queue.remove_document(kind, name)
+        for subscription in queue.subscriptions():
+            await _gone(queue.delete_subscription(subscription.name))
+        for snapshot in queue.snapshots():
+            await _gone(queue.delete_snapshot(snapshot.name))
+        for topic in queue.topics():
+            await _gone(queue.delete_topic(topic.name))
+        for kind in (SCHEMA, POLICY):
+            for name in queue.documents(kind):
+                await _gone(queue.remove_document(kind, name))
+
+
+async def _gone(deletion: Coroutine[Any, Any, None]) -> None:
+    with suppress(NotFoundError):  # someone else was first
+        await deletion

@@ -122,6 +122,7 @@ class GoogleDoor:
         for connection in list(self._connections):
             connection.wind_down()
         self._calls.end_streams()
+        self._parts.pulling.stop()
         await asyncio.gather(self._http1.stop(grace_seconds), self._stop_http2(grace_seconds))
         if self._timer is not None:
             self._timer.cancel()

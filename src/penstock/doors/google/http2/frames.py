@@ -49,24 +49,33 @@ class FrameReader:
 
     def __init__(self, frame_bytes_max: int) -> None:
         self._max = frame_bytes_max
-        self._rest = b""
+        self._parts: list[bytes] = []  # of a frame that is not complete, joined once it is
+        self._missing = 0
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-        if self._rest:
-            data = self._rest + data
-            self._rest = b""
+        if self._parts:
+            self._parts.append(data)
+            self._missing -= len(data)
+            if self._missing > 0:
+                return
+            data = b"".join(self._parts)
+            self._parts = []
         at, end = 0, len(data)
-        while end - at >= HEAD_BYTES:
+        until = HEAD_BYTES
+        while until <= end:
             high, low, kind, flags, stream = _HEAD.unpack_from(data, at)
             length = high << 8 | low
             if length > self._max:
                 raise Http2Error(FRAME_SIZE_ERROR, "a frame is too long")
-            until = at + HEAD_BYTES + length
+            until += length
             if until > end:
                 break
             yield kind, flags, stream & WINDOW_MAX, data[at + HEAD_BYTES : until]
             at = until
-        self._rest = data[at:] if at else data
+            until += HEAD_BYTES
+        if at < end:
+            self._parts = [data[at:] if at else data]
+            self._missing = until - end
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
