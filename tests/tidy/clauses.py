@@ -22,10 +22,12 @@ def numbered(prefix: str, last: int) -> list[str]:
 CLAUSES: dict[str, list[str]] = {
     "000": [*numbered("BR", 11), *numbered("AC", 14)],
     "001": [*numbered("BR", 10), *numbered("AC", 9)],
+    "003": [f"AC{number}" for number in range(1, 8)],
     "004": [*numbered("BR", 22), *numbered("AC", 13)],
 }
 
-CITATION = re.compile(r"\b(0\d\d)((?:(?:[\s,]|\band\b)+(?:BR|AC)-\d{3}\b)+)")
+CLAUSE = r"(?:(?:BR|AC)-\d{3}|AC\d)\b"
+CITATION = re.compile(rf"\b(0\d\d)((?:(?:[\s,]|\band\b)+{CLAUSE})+)")
 
 
 def citations(paths: Iterable[Path]) -> dict[str, list[str]]:
@@ -43,7 +45,7 @@ def clauses_of(docstring: str) -> list[str]:
     return [
         f"{match[1]} {clause}"
         for match in CITATION.finditer(docstring)
-        for clause in re.findall(r"(?:BR|AC)-\d{3}", match[2])
+        for clause in re.findall(CLAUSE, match[2])
     ]
 
 

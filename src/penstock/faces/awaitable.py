@@ -13,15 +13,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from penstock.broker.consuming import Delivery, Peeked, Pulled, Renewed, Settled
+from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
 from penstock.broker.dump import SnapshotDump
+from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
 from penstock.errors import FailedPreconditionError, PenstockError, UnavailableError
 from penstock.faces import steps
 from penstock.faces.clock import sleep_until
+from penstock.faces.decisions import Decisions
 from penstock.faces.face import log
-from penstock.faces.lookups import Lookups
 from penstock.faces.queues import provide_queue, remove_queue
 from penstock.faces.standing import Standing, standing
 from penstock.faces.statistics import BrokerStatistics
@@ -35,7 +36,7 @@ T = TypeVar("T")
 IDLE_SECONDS = 1.0  # how often the writer looks after the journal when nothing else is to do
 
 
-class AsyncMessageQueue(Lookups):
+class AsyncMessageQueue(Decisions):
     def __init__(self, journal: Journal, **parts: Any) -> None:
         """Recovers at once; `start` it inside the loop that will use it."""
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by rising number
@@ -68,6 +69,7 @@ class AsyncMessageQueue(Lookups):
         """Commit what is pending, end with a snapshot, release the journal."""
         if self._closed:
             return
+        self.begin()  # never started, it closes the same way
         self._keeper.cancel()
         self._room.close()
         await self._flush_quietly()
@@ -168,9 +170,15 @@ class AsyncMessageQueue(Lookups):
         await self._committed(self._submit())
         return result
 
+    async def load(self, need: Need) -> None:
+        """Bring into memory what a decision needs; it is to be asked for again afterwards."""
+        await self._read(need)
+        self._check()
+
     async def _read(self, question: steps.Question) -> int | None:
         tail = self._tail(question.topic)
-        await self._committed(self._submit())  # only what is committed can be read
+        if self._pipeline.holds(question.topic):  # only what is committed can be read
+            await self._committed(self._submit())
         if not self._journal.durable:
             return self._answer(question, tail)
         if isinstance(question, steps.Find):
@@ -310,41 +318,6 @@ class AsyncMessageQueue(Lookups):
 
     async def purge(self, name: str) -> None:
         await self._run(lambda: self._broker.purge(self._now(), name))
-
-    # ------------------------------------------------------------------ decided now, durable when `committed` is done
-
-    def committed(self) -> asyncio.Future[None]:
-        """Done when all that was decided so far is durable, or failed if it never will be."""
-        return self._committed(self._submit())
-
-    def decide_publish(
-        self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None, sizes: Sequence[int] | None = None
-    ) -> Appended:
-        """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
-        self._check()
-        self._refuse_when_full()
-        appended = self._broker.publish(self._now(), topic_name, drafts, once, sizes)
-        self._submit()
-        return appended
-
-    def decide_pull(
-        self, name: str, max_messages: int, *, lease_seconds: float | None, max_bytes: int, holder: str = ""
-    ) -> Pulled:
-        """One look at what is in memory; if the answer says that it needs more than that, `pull` reads it."""
-        self._check()
-        pulled = self._broker.pull(
-            self._now(), name, max_messages, lease_seconds=lease_seconds, max_bytes=max_bytes, holder=holder
-        )
-        self._submit()
-        self._pass_on(name)
-        return pulled
-
-    def decide_ack(self, subscription: int, places: Sequence[tuple[int, int]]) -> int:
-        """Ack deliveries of a subscription by offset and stamp; how many of them were still good."""
-        self._check()
-        acked = self._broker.ack_delivered(self._now(), subscription, places)
-        self._submit()
-        return acked
 
     # ------------------------------------------------------------------ the log
 

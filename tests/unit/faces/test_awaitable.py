@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from penstock.broker.publishing import Appended
 from penstock.errors import DamagedStoreError, PenstockError
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.journal.port import JournalFailedError, JournalFullError
+from penstock.journal.sqlite import SqliteJournal
 from tests.unit.faces.journals import ToldJournal
 
 Story = Callable[[AsyncMessageQueue, ToldJournal], Coroutine[Any, Any, None]]
@@ -286,3 +288,12 @@ def test_options_are_kept_with_the_subscription() -> None:
         assert again.subscription("sub").options == options
 
     tell(story)
+
+
+def test_a_queue_that_was_never_started_closes_all_the_same(tmp_path: Path) -> None:
+    async def scene() -> None:
+        queue = AsyncMessageQueue(SqliteJournal(tmp_path / "data"))
+        await queue.close()
+        SqliteJournal(tmp_path / "data").close()  # the folder is free again
+
+    asyncio.run(scene())
