@@ -150,11 +150,14 @@ def test_several_streams_share_the_messages(client: Client, topic: str, streams:
     assert sorted(bodies, key=int) == [b"%d" % number for number in range(15)]
 
 
-def test_a_key_stays_in_order_over_two_streams(client: Client, topic: str, streams: list[Stream]) -> None:
+@pytest.mark.parametrize("ids", [("a", "b"), ("same", "same"), ("", "")])
+def test_a_key_stays_in_order_over_two_streams(
+    client: Client, topic: str, streams: list[Stream], ids: tuple[str, str]
+) -> None:
     subscription = client.subscription(topic, enable_message_ordering=True)
     for place in range(5):
         client.publish(topic, *[b"%d" % (place * 10 + n) for n in range(10)], ordering_key="k")
-    streams += [Stream(client, subscription, max_outstanding_messages=4, client_id=str(n)) for n in range(2)]
+    streams += [Stream(client, subscription, max_outstanding_messages=4, client_id=each) for each in ids]
     seen: list[int] = []
     all_seen = threading.Event()
 

@@ -10,6 +10,7 @@ does not read or does not ack costs one response and its holding, whatever waits
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Any
 
 from penstock.broker.consuming import Delivery
@@ -41,6 +42,8 @@ class StreamingPull:
         self._queue = queue
         self._holdings = holdings
         self._pulling = pulling
+        self._holders: set[tuple[int, str]] = set()  # of open streams
+        self._numbers = count(1)
 
     async def serve(self, call: StreamingCall) -> None:
         first = await call.next_request()
@@ -49,19 +52,35 @@ class StreamingPull:
         check_first(first)
         metadata = attached(self._queue, first.subscription)
         holding = Holding(first.max_outstanding_messages, first.max_outstanding_bytes)
-        listener = Listener(self._queue, self._pulling, call, metadata.name, first, holding)
+        holder = self._holder(metadata.number, first.client_id)
+        listener = Listener(self._queue, self._pulling, call, metadata.name, first, holding, holder)
         self._holdings.open(metadata.number, holding)
+        self._holders.add((metadata.number, holder))
         try:
             await listener.serve(first)
         finally:
             self._holdings.close_one(metadata.number, holding)
+            self._holders.discard((metadata.number, holder))
+
+    def _holder(self, subscription: int, client_id: str) -> str:
+        """Who comes back under its name goes on with its keys; of streams side by side each has keys of its own."""
+        if client_id and (subscription, client_id) not in self._holders:
+            return client_id
+        return f"stream-{next(self._numbers)}"
 
 
 class Listener:
     """One open stream: it reads requests, leases messages and sends them, and all three end together."""
 
     def __init__(
-        self, queue: AsyncMessageQueue, pulling: Pulling, call: StreamingCall, name: str, first: Any, holding: Holding
+        self,
+        queue: AsyncMessageQueue,
+        pulling: Pulling,
+        call: StreamingCall,
+        name: str,
+        first: Any,
+        holding: Holding,
+        holder: str,
     ) -> None:
         self._queue = queue
         self._pulling = pulling
@@ -70,7 +89,7 @@ class Listener:
         self._holding = holding
         self._deadline_seconds = first.stream_ack_deadline_seconds
         self._batches: asyncio.Queue[tuple[list[Delivery], asyncio.Future[None] | None]] = asyncio.Queue(1)
-        self._holder = first.client_id or f"stream-{id(self)}"  # who comes back under its name goes on with its keys
+        self._holder = holder
         self._answers_pings = first.protocol_version >= 1
 
     async def serve(self, first: Any) -> None:
