@@ -59,8 +59,9 @@ async def open_parts(settings: Settings) -> Parts:
     from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
 
+    journal = open_journal(None) if settings.memory else open_journal(settings.data, accept_loss=settings.accept_loss)
     queue = AsyncMessageQueue(
-        open_journal(None if settings.memory else settings.data),
+        journal,
         limits=server_limits(settings),
         describe_source=source_attributes,
     )

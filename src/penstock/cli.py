@@ -38,6 +38,10 @@ def serve(
         str | None, typer.Option(metavar="DIR", help="Folder of the store. Default ./penstock-data.")
     ] = None,
     memory: Annotated[bool | None, typer.Option("--memory", help="Keep everything in memory only.")] = None,
+    accept_loss: Annotated[
+        bool | None,
+        typer.Option("--accept-loss", help="Open a damaged store that lost its last commits, without them."),
+    ] = None,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. Default 127.0.0.1.")
     ] = None,

@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     text_write_seconds: float = 30  # in which a client reads nothing of what waits for it
     data: str = "./penstock-data"
     memory: bool = False  # keep nothing on disk; `data` is then not used
+    accept_loss: bool = False  # open a store that lost its last commits, and go on without them
     ready_file: str | None = None  # written once every door answers, removed at exit
     retention_seconds: float = 86400  # of acked messages, per topic; 0: keep none
     retention_bytes: int = 0  # of acked messages, per topic; 0: no cap
@@ -272,6 +273,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "text_write_seconds": _seconds,
     "data": _text,
     "memory": _switch,
+    "accept_loss": _switch,
     "ready_file": _text,
     "retention_seconds": _seconds,
     "retention_bytes": _whole,
