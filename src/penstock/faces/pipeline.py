@@ -66,6 +66,7 @@ class Pipeline:
         self._pending_lock = threading.Lock()  # held for moments: the list of groups
         self._commit_lock = threading.Lock()  # held while a commit runs: one writer
         self._groups: list[Group] = []
+        self._in_hand: list[Group] = []  # being committed right now
         self._submitted = 0
         self.durable = 0  # decisions up to this number are committed, or lost
         self._losses: deque[Loss] = deque(maxlen=LOSSES_KEPT)
@@ -100,8 +101,15 @@ class Pipeline:
         with self._commit_lock:
             with self._pending_lock:
                 groups, self._groups = self._groups, []
+                self._in_hand = groups
             for group in groups:
                 self._commit(group)
+            self._in_hand = []
+
+    def holds(self, topic: int) -> bool:
+        """Whether messages of a topic are still on their way to the journal."""
+        with self._pending_lock:
+            return any(topic in group.messages for group in (*self._in_hand, *self._groups))
 
     def wait(self, number: int) -> None:
         """Return once a decision is durable, committing it if nobody else does; raise if it is lost."""

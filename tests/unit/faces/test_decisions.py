@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from penstock.broker.log import Need
 from penstock.broker.model import Draft, SubscriptionOptions
 from penstock.errors import FailedPreconditionError
 from penstock.faces.awaitable import AsyncMessageQueue
@@ -87,3 +88,42 @@ def test_a_queue_is_provided_once_and_never_takes_what_belongs_to_another() -> N
         assert queue.reads("s", "t")
 
     play(scene)
+
+
+def test_a_backlog_is_loaded_while_acks_wait_for_their_commit() -> None:
+    """Reading waits for messages of its own topic on their way to the journal, and for nothing else."""
+    journal = ToldJournal()
+
+    async def scene() -> None:
+        queue = AsyncMessageQueue(journal, cache_bytes=500_000)
+        await queue.start()
+        queue.provide_queue("t", "s")
+        for number in range(2000):
+            queue.decide_publish("t", [Draft(b"%d" % number)])
+        await queue.committed()
+        pulled = queue.decide_pull("s", 1, lease_seconds=float("inf"), max_bytes=0)
+        assert pulled.need is not None
+        await queue.load(pulled.need)
+        (first,) = queue.decide_pull("s", 1, lease_seconds=float("inf"), max_bytes=0).deliveries
+        assert first.message.data == b"0"
+        await queue.committed()
+        journal.gate.clear()
+        queue.decide_ack(first.subscription, [(first.message.offset, first.stamp)])
+        acked = queue.committed()
+        seen = []
+        async with asyncio.timeout(10):
+            while len(seen) < 1999:
+                pulled = queue.decide_pull("s", 100, lease_seconds=float("inf"), max_bytes=0)
+                seen += [each.message.data for each in pulled.deliveries]
+                if pulled.need is not None:
+                    await queue.load(pulled.need)
+        assert seen == [b"%d" % number for number in range(1, 2000)]
+        assert not acked.done()
+        queue.decide_publish("t", [Draft(b"last")])
+        loading = asyncio.ensure_future(queue.load(Need(queue.topic("t").number, 2000, 2001)))
+        assert not (await asyncio.wait([loading], timeout=0.1))[0]
+        journal.gate.set()
+        await loading
+        await queue.close()
+
+    asyncio.run(scene())

@@ -176,9 +176,10 @@ class Feed:
             self._dispatch(topic, pulled.deliveries)
             await asyncio.sleep(0)  # others want to run as well
         elif pulled.need is not None:
-            read = await self._queue.pull(subscription, room, lease_seconds=ENDLESS, max_bytes=most_bytes)
-            self._send(self._deal(read))
-        elif not pulled.more:
+            await self._queue.load(pulled.need)
+        elif pulled.more:
+            await asyncio.sleep(0)
+        else:
             self._interruptible = True
             await self._queue.wait_for_messages(subscription, WAIT_SECONDS)
             self._interruptible = False
