@@ -31,7 +31,7 @@ PAUSE_MIN_SECONDS, PAUSE_MAX_SECONDS = 0.1, 60.0
 BATCH_BYTES_MAX = 20 << 20
 WAIT_SECONDS = 60.0
 
-_CHANGES = (f.SubscriptionCreated, f.SubscriptionChanged, f.SubscriptionDeleted, f.Detached)
+_CHANGES = frozenset({f.SubscriptionCreated, f.SubscriptionChanged, f.SubscriptionDeleted, f.Detached})
 
 
 class Plan(NamedTuple):
@@ -70,8 +70,9 @@ class Push:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def heed(self, facts: Sequence[f.Fact], state: State, now: int) -> None:
-        if any(isinstance(fact, _CHANGES) for fact in facts):
-            self._changed.set()
+        for fact in facts:
+            if type(fact) in _CHANGES:
+                self._changed.set()
 
     def close(self) -> None:
         return
