@@ -160,6 +160,27 @@ def test_exactly_once_does_nothing_for_a_mixed_request_and_lets_the_client_repea
     client.ack(subscription, good)  # it is still good
 
 
+def test_more_dead_receipts_than_trailers_can_hold_are_listed_in_turns(client: Client) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic, enable_exactly_once_delivery=True)
+    client.publish(topic, *[b"x"] * 1000)
+    received = []
+    while len(received) < 1000:
+        received += client.pull(subscription, 1000)
+    receipts = [each.ack_id for each in received]
+    client.ack(subscription, *received)
+    codes = []
+    while receipts:  # as clients do: what is listed has failed for good, the rest is tried again
+        with pytest.raises(grpc.RpcError) as caught:
+            client.call("Acknowledge", subscription=subscription, ack_ids=receipts)
+        codes.append(caught.value.code().name)
+        failed = details(caught.value)
+        assert failed
+        receipts = [receipt for receipt in receipts if receipt not in failed]
+    assert codes[-1] == "INVALID_ARGUMENT"
+    assert set(codes[:-1]) == {"ABORTED"}
+
+
 def test_seek_to_a_time_and_to_a_snapshot(client: Client) -> None:
     topic = client.topic()
     subscription = client.subscription(topic, retain_acked_messages=True)

@@ -34,6 +34,7 @@ INVALID_RECEIPTS = (
     "Some acknowledgement ids in the request were invalid. This could be because the acknowledgement ids have expired "
     "or the acknowledgement ids were malformed."
 )
+DETAILS_BYTES_MAX = 8 << 10  # clients take 16 KiB of trailers, and these travel in base64
 PERMANENT = "PERMANENT_FAILURE_INVALID_ACK_ID"
 
 
@@ -108,9 +109,10 @@ class Pulling:
         examined = self._queue.examine(receipts)
         stale = examined.stale + examined.malformed
         if stale:
-            # Unlisted ones are repeated by clients only if the code is one of those that pass.
-            code = Code.INVALID_ARGUMENT if len(stale) == len(receipts) else Code.ABORTED
-            raise CallError(code, INVALID_RECEIPTS, dict.fromkeys(stale, PERMANENT), "EXACTLY_ONCE_ACKID_FAILURE")
+            listed = stale[: max(1, DETAILS_BYTES_MAX // (max(map(len, stale)) + len(PERMANENT) + 8))]
+            # Clients repeat what is not listed only if the code is one of those that pass.
+            code = Code.INVALID_ARGUMENT if len(listed) == len(receipts) else Code.ABORTED
+            raise CallError(code, INVALID_RECEIPTS, dict.fromkeys(listed, PERMANENT), "EXACTLY_ONCE_ACKID_FAILURE")
 
 
 def own_receipts(metadata: SubscriptionMetadata, receipts: list[str]) -> list[str]:
