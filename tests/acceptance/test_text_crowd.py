@@ -92,12 +92,12 @@ def test_a_thousand_slow_clients_do_not_slow_an_honest_one(tmp_path: Path, round
     """T-061: and each of them is closed when its time is over."""
     count, seconds = rounds(500, 1000), rounds(2, 15)
     with serve(tmp_path, "--memory", "--log-level", "error", settings={"text_frame_seconds": "3"}) as server:
-        alone = round_trips(server, seconds)
+        # Both are the best of three: what else this machine does is not what is measured.
+        alone = max(round_trips(server, seconds / 3) for _ in range(3))
         print(f"alone: {alone:,.0f} batches/s")
         with ExitStack() as stack:
             clients = crowd(server, count, stack)
             with Drip(clients):
-                # The best of three: what else this machine does is not what is measured.
                 crowded = max(round_trips(server, seconds / 3) for _ in range(3))
                 last = clients[-1]
                 last.setblocking(True)
