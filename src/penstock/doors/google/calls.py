@@ -346,7 +346,7 @@ def trailers_only(error: CallError) -> bytes:
 
 
 def _status_headers(error: CallError) -> list[tuple[str, str]]:
-    headers = [("grpc-status", str(int(error.code))), ("grpc-message", quote(error.message[:1024], safe=_PLAIN))]
+    headers = [("grpc-status", str(int(error.code))), ("grpc-message", quote(error.message[:500], safe=_PLAIN))]
     details = error.status()
     if details:
         headers.append(("grpc-status-details-bin", base64.b64encode(details).decode().rstrip("=")))

@@ -34,7 +34,7 @@ INVALID_RECEIPTS = (
     "Some acknowledgement ids in the request were invalid. This could be because the acknowledgement ids have expired "
     "or the acknowledgement ids were malformed."
 )
-DETAILS_BYTES_MAX = 8 << 10  # clients take 16 KiB of trailers, and these travel in base64
+DETAILS_BYTES_MAX = 5_000  # clients may refuse trailers beyond 8 KiB, and these travel in base64
 PERMANENT = "PERMANENT_FAILURE_INVALID_ACK_ID"
 
 
