@@ -56,7 +56,7 @@ def _compare(folder: Folder, reading: Reading | None, seq: int, accept_loss: boo
         return
     lost = f"The store in {folder.path} has lost its last {marked - seq} commits: it ends at {seq}, not at {marked}."
     if not accept_loss:
-        raise DamagedStoreError(f"{lost} Restore a backup, or go on without them with accept_loss (penstock serve --accept-loss).")
+        raise DamagedStoreError(f"{lost} Restore a backup, or go on without them: penstock serve --accept-loss.")
     log(f"{lost} The loss was accepted.")
 
 
