@@ -42,11 +42,7 @@ def citations(paths: Iterable[Path]) -> dict[str, list[str]]:
 
 
 def clauses_of(docstring: str) -> list[str]:
-    return [
-        f"{match[1]} {clause}"
-        for match in CITATION.finditer(docstring)
-        for clause in re.findall(CLAUSE, match[2])
-    ]
+    return [f"{match[1]} {clause}" for match in CITATION.finditer(docstring) for clause in re.findall(CLAUSE, match[2])]
 
 
 def clause_faults(paths: Iterable[Path], clauses: dict[str, list[str]]) -> list[str]:
