@@ -27,6 +27,8 @@ from penstock.journal.port import Journal, JournalFullError
 
 T = TypeVar("T")
 
+MAINTAIN_EVERY = 16  # calls between two slices of the journal's upkeep, which nobody else does here
+
 
 class MessageQueue(Face):
     """A message queue in this process.
@@ -46,6 +48,7 @@ class MessageQueue(Face):
         self, journal: Journal | None = None, *, limits: Limits | None = None, clock: Clock | None = None, **parts: Any
     ) -> None:
         self._lock = threading.RLock()
+        self._waits = 0
         super().__init__(MemoryJournal() if journal is None else journal, limits=limits, clock=clock, **parts)
 
     @classmethod
@@ -104,7 +107,8 @@ class MessageQueue(Face):
                 if self._pipeline.stalled is not None:
                     self._go_back()
             raise
-        if self._journal.durable:
+        self._waits += 1
+        if self._journal.durable and self._waits % MAINTAIN_EVERY == 0:
             self._pipeline.maintain()
 
     def _housekeep(self) -> None:
