@@ -33,6 +33,7 @@ from penstock.journal.port import Journal, JournalFullError
 
 T = TypeVar("T")
 
+MAINTAIN_EVERY = 16  # commits under load between two slices of the journal's upkeep
 IDLE_SECONDS = 1.0  # how often the writer looks after the journal when nothing else is to do
 
 
@@ -101,14 +102,17 @@ class AsyncMessageQueue(Decisions):
         return future
 
     def _write(self) -> None:
-        """The writer thread: commit what is there; when nothing is, look after the journal."""
-        busy = True
+        """The writer thread: commit what is there; when nothing is, and now and then, look after the journal."""
+        busy, commits = True, 0
         while not self._stopping:
             self._wake_writer.wait(0 if busy else IDLE_SECONDS)
             if self._wake_writer.is_set():
                 self._wake_writer.clear()
                 self._pipeline.flush()
                 self._call_loop(self._after_commit)
+                commits += 1
+                if self._wake_writer.is_set() and commits % MAINTAIN_EVERY:
+                    continue
             busy = self._pipeline.maintain()
             if self._pipeline.stalled is not None:
                 self._call_loop(self._after_commit)
