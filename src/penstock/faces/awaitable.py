@@ -20,6 +20,7 @@ from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, T
 from penstock.broker.publishing import Appended, Once
 from penstock.errors import FailedPreconditionError, PenstockError, UnavailableError
 from penstock.faces import steps
+from penstock.faces.catalogue import Catalogue
 from penstock.faces.clock import sleep_until
 from penstock.faces.decisions import Decisions
 from penstock.faces.face import log
@@ -27,7 +28,6 @@ from penstock.faces.queues import provide_queue, remove_queue
 from penstock.faces.standing import Standing, standing
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
-from penstock.faces.views import SubscriptionMetadata, TopicMetadata
 from penstock.faces.waiting import WaitingRoom
 from penstock.journal.port import Journal, JournalFullError
 
@@ -37,7 +37,7 @@ MAINTAIN_EVERY = 16  # commits under load between two slices of the journal's up
 IDLE_SECONDS = 1.0  # how often the writer looks after the journal when nothing else is to do
 
 
-class AsyncMessageQueue(Decisions):
+class AsyncMessageQueue(Catalogue, Decisions):
     def __init__(self, journal: Journal, **parts: Any) -> None:
         """Recovers at once; `start` it inside the loop that will use it."""
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by rising number
@@ -200,27 +200,6 @@ class AsyncMessageQueue(Decisions):
                 log.error("Housekeeping failed: %s", error)
 
     # ------------------------------------------------------------------ topics and subscriptions
-
-    async def create_topic(self, name: str, options: TopicOptions | None = None) -> TopicMetadata:
-        return TopicMetadata.of(await self._run(lambda: self._broker.create_topic(self._now(), name, options)))
-
-    async def change_topic(self, name: str, options: TopicOptions) -> TopicMetadata:
-        return TopicMetadata.of(await self._run(lambda: self._broker.change_topic(name, options)))
-
-    async def delete_topic(self, name: str) -> None:
-        await self._run(lambda: self._broker.delete_topic(name))
-
-    async def create_subscription(
-        self, name: str, topic_name: str, options: SubscriptionOptions | None = None
-    ) -> SubscriptionMetadata:
-        subscription = await self._run(lambda: self._broker.create_subscription(self._now(), name, topic_name, options))
-        return SubscriptionMetadata.of(subscription)
-
-    async def change_subscription(self, name: str, options: SubscriptionOptions) -> SubscriptionMetadata:
-        return SubscriptionMetadata.of(await self._run(lambda: self._broker.change_subscription(name, options)))
-
-    async def delete_subscription(self, name: str) -> None:
-        await self._run(lambda: self._broker.delete_subscription(name))
 
     async def detach_subscription(self, name: str) -> None:
         await self._run(lambda: self._broker.detach_subscription(name))

@@ -16,12 +16,13 @@ from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.housekeeping import Broker
 from penstock.broker.limits import Limits
-from penstock.broker.model import SECOND, Draft, SubscriptionOptions, TopicOptions
+from penstock.broker.model import SECOND, Draft
 from penstock.broker.publishing import Appended
 from penstock.errors import FailedPreconditionError, PenstockError
 from penstock.faces import steps
 from penstock.faces.bell import Bell
 from penstock.faces.blocking import MessageQueue
+from penstock.faces.catalogue import Catalogue
 from penstock.faces.clock import Clock, sleep_until
 from penstock.faces.face import log
 from penstock.faces.standing import Standing, standing
@@ -34,7 +35,7 @@ TICK_SECONDS = 1.0
 MOMENT = SECOND // 1000
 
 
-class SharedQueue:
+class SharedQueue(Catalogue):
     """Close to AsyncMessageQueue in what it offers, and to MessageQueue in how it decides."""
 
     def __init__(self, queue: MessageQueue) -> None:
@@ -103,27 +104,6 @@ class SharedQueue:
                 log.error("Housekeeping failed: %s", error)
 
     # ------------------------------------------------------------------ topics and subscriptions
-
-    async def create_topic(self, name: str, options: TopicOptions | None = None) -> TopicMetadata:
-        return TopicMetadata.of(await self._run(lambda: self._broker.create_topic(self._now(), name, options)))
-
-    async def change_topic(self, name: str, options: TopicOptions) -> TopicMetadata:
-        return TopicMetadata.of(await self._run(lambda: self._broker.change_topic(name, options)))
-
-    async def delete_topic(self, name: str) -> None:
-        await self._run(lambda: self._broker.delete_topic(name))
-
-    async def create_subscription(
-        self, name: str, topic_name: str, options: SubscriptionOptions | None = None
-    ) -> SubscriptionMetadata:
-        created = await self._run(lambda: self._broker.create_subscription(self._now(), name, topic_name, options))
-        return SubscriptionMetadata.of(created)
-
-    async def change_subscription(self, name: str, options: SubscriptionOptions) -> SubscriptionMetadata:
-        return SubscriptionMetadata.of(await self._run(lambda: self._broker.change_subscription(name, options)))
-
-    async def delete_subscription(self, name: str) -> None:
-        await self._run(lambda: self._broker.delete_subscription(name))
 
     def topic(self, name: str) -> TopicMetadata:
         with self._queue._lock:
