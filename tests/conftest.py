@@ -10,8 +10,14 @@ import os
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 NIGHTLY = bool(os.environ.get("PENSTOCK_NIGHTLY"))
+
+# Every change is judged by the same examples, so that a red run means the change; the night looks for new ones.
+settings.register_profile("change", derandomize=True, deadline=None)
+settings.register_profile("night", deadline=None)
+settings.load_profile("night" if NIGHTLY else "change")
 
 
 @pytest.fixture(scope="session")  # so that Hypothesis may use it too

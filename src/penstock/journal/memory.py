@@ -61,6 +61,8 @@ class MemoryJournal:
     def sweep(self, heads: Mapping[int, int]) -> None:
         for topic in list(self._logs):
             self.forget(topic, heads.get(topic, GONE))
+        for topic, head in heads.items():
+            self.forget(topic, head)
 
     def maintain(self) -> bool:
         return False

@@ -130,6 +130,8 @@ class SqliteJournal:
             stored = self._chores.stored_topics()
         for topic in stored:
             self.forget(topic, heads.get(topic, GONE))
+        for topic, head in heads.items():  # also of topics that have nothing stored: what is below is no gap
+            self._floors.lift(topic, head)
 
     def maintain(self) -> bool:
         self._require_usable()
