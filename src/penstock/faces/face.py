@@ -7,7 +7,6 @@ after a refused commit the broker goes back to what the journal holds before any
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TypeVar
 
 from penstock.broker.housekeeping import Broker
@@ -16,7 +15,7 @@ from penstock.broker.limits import Limits
 from penstock.broker.log import Need
 from penstock.broker.model import Message
 from penstock.broker.retry import SourceAttributes, source_attributes
-from penstock.errors import PenstockError, UnavailableError
+from penstock.errors import UnavailableError
 from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
 from penstock.faces.pipeline import Pipeline
@@ -166,12 +165,3 @@ class Face:
         finally:
             self._reads.close()
             self._journal.close()
-
-
-def logged(action: Callable[[], T]) -> T | None:
-    """Run something that must not stop its caller; a failure is logged."""
-    try:
-        return action()
-    except PenstockError as error:
-        log.error("Housekeeping failed: %s", error)
-        return None

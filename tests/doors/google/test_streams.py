@@ -338,5 +338,5 @@ def test_a_client_that_never_reads_holds_one_response(world: World, client: Clie
 def _steady(read: Any) -> int:
     """A number that no longer changes."""
     first = read()
-    time.sleep(0.3)
+    time.sleep(0.3)  # nothing announces that a server has stopped sending; a number is steady over time
     return first if first and read() == first else 0

@@ -73,7 +73,7 @@ def test_a_pull_waits_as_long_as_it_was_told() -> None:
 def test_a_publish_ends_the_wait() -> None:
     async def story(queue: AsyncMessageQueue) -> None:
         (pull,) = waiting(queue)
-        await asyncio.sleep(3)
+        await asyncio.sleep(3)  # of the virtual loop: no real time passes
         await queue.publish("topic", [Draft(b"a")])
         assert (await elapsed(pull))[0] == 0
         assert bodies(pull.result()) == [b"a"]
