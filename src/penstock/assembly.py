@@ -17,7 +17,7 @@ from penstock.errors import UnavailableError
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.blocking import MessageQueue
 from penstock.journal.memory import MemoryJournal
-from penstock.journal.port import Journal
+from penstock.journal.port import Journal, LogReader
 
 if TYPE_CHECKING:
     from penstock.doors.port import Condition, Door
@@ -43,6 +43,13 @@ def open_journal(data: str | Path | None, **options: Any) -> Journal:
     from penstock.journal.sqlite import SqliteJournal
 
     return SqliteJournal(Path(data), log=log.warning, **options)
+
+
+def open_log_reader(data: str | Path) -> LogReader:
+    """For another process of a server that has the folder open: its messages, to read only."""
+    from penstock.journal.sqlite.scanning import LogScanner
+
+    return LogScanner(Path(data))
 
 
 # ---------------------------------------------------------------------- the server

@@ -7,7 +7,7 @@ called by one thread at a time (the writer); `read` and `find` by any thread, fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from penstock.broker.dump import StateDump
@@ -80,3 +80,32 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Release everything; a journal that was closed can be opened again by a new one."""
+
+
+class StoredBatch(NamedTuple):
+    """Consecutive messages as they were written; `body` is what `codec.encode_messages` made of them."""
+
+    first: int
+    until: int
+    body: bytes
+
+
+class LogReader(Protocol):
+    """The messages of a store, for a process beside the one that writes it. Any thread may call.
+
+    It knows the committed log and nothing of heads: what is below a topic's head may still be there, or be gone.
+    """
+
+    def batches(self, topic: int, first: int, until: int) -> Iterator[StoredBatch]:
+        """Every stored batch with messages of the range, whole, checked and in order; a gap is a DamagedStoreError.
+
+        Batches may be missing at the front, if they were forgotten.
+        """
+
+    def position_of(self, topic: int, offset: int) -> int:
+        """Bytes of the topic's messages before this one, which may be the next to come."""
+
+    def offset_of(self, topic: int, position: int, low: int, high: int) -> int:
+        """The first offset from `low` on at or behind a position in bytes, `high` if there is none below it."""
+
+    def close(self) -> None: ...

@@ -1,7 +1,7 @@
 """The data folder: private to its owner, and used by one process at a time.
 
-The rule kept here: whoever holds the lock file is alone. The database is opened by nobody else and by no other
-means than the engine, because a second opener in the same process would cancel its locks.
+The rule kept here: whoever holds the lock file is alone in writing; processes it started may read. The database is
+opened by no other means than the engine, because a second opener in the same process would cancel its locks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.errors import FailedPreconditionError, UnavailableError
 class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self.database = self.path / "penstock.db"
+        self.database = database_in(self.path)
         self.mark = self.path / "mark"
         self.reserve = self.path / "reserve"
         try:
@@ -62,6 +62,10 @@ class Folder:
             ) from error
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def database_in(folder: Path) -> Path:
+    return folder / "penstock.db"
 
 
 def _sync(folder: Path) -> None:

@@ -86,14 +86,14 @@ def _pick(rows: list[Row], topic: int, first: int, until: int, whole: bool) -> l
 
 def _first_ending_at_or_after(reader: apsw.Connection, topic: int, floor: int, at: int) -> Row | None:
     """The first batch whose last message was published at or after `at`, by bisection over the keys."""
-    start = _last_between(reader, log_key(topic, 0), log_key(topic, floor))
-    end = _last_between(reader, log_key(topic, 0), log_key(topic, MAX_OFFSET))
+    start = last_between(reader, log_key(topic, 0), log_key(topic, floor))
+    end = last_between(reader, log_key(topic, 0), log_key(topic, MAX_OFFSET))
     low = start[0] if start and start[1] > floor else log_key(topic, floor)
     high = end[0] if end else -1
     found: Row | None = None
     while low <= high:
         middle = (low + high) // 2
-        row = _last_between(reader, low, middle)
+        row = last_between(reader, low, middle)
         if row is None or row[2] < at:
             low = middle + 1
         else:
@@ -101,7 +101,7 @@ def _first_ending_at_or_after(reader: apsw.Connection, topic: int, floor: int, a
     return found
 
 
-def _last_between(reader: apsw.Connection, low: int, high: int) -> Row | None:
+def last_between(reader: apsw.Connection, low: int, high: int) -> Row | None:
     rows: list[Row] = reader.execute(SQL["last_batch_between"], (low, high)).fetchall()
     for row in rows:
         open_batch(row)  # a wrong time would send the search astray, so every row on the way is checked

@@ -52,9 +52,13 @@ def open_snapshot(row: Row) -> StateDump:
 
 
 def open_batch(row: Row) -> list[Message]:
+    check_batch(row)
+    return codec.decode_messages(row[4])
+
+
+def check_batch(row: Row) -> None:
     key, until, last_at, crc, body = row
     _check(_BATCHES, f"messages {first_of(key)} and later of topic {topic_of(key)}", crc, body, key, until, last_at)
-    return codec.decode_messages(body)
 
 
 def require_between(key: int, low: int, high: int) -> None:
