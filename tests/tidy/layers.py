@@ -38,7 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     PUBLIC: BELOW_CLI,
     "testing": BELOW_CLI | {PUBLIC},
     "azurite_commands": BELOW_CLI,
-    "cli": BELOW_CLI | {PUBLIC, "azurite_commands", "text_commands"},
+    "pipeline_commands": {"errors", "spark"},
+    "cli": BELOW_CLI | {PUBLIC, "azurite_commands", "pipeline_commands", "text_commands"},
     "__main__": {"cli"},
 }
 

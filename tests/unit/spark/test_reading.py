@@ -1,0 +1,222 @@
+"""Pipeline files: what they may say, and the sentence for everything they may not."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InvalidArgumentError
+from penstock.spark.reading import build_pipeline, read_pipeline, ready_made
+from penstock.spark.records import Archive, Flow, Pipeline, Replay, Source, Trigger
+
+FOLDER = Path("/files")
+
+
+def read(text: str, folder: Path = FOLDER) -> Pipeline:
+    pipeline, sentences = build_pipeline(tomllib.loads(text), folder=folder, name="shop")
+    assert pipeline is not None, sentences
+    return pipeline
+
+
+def sentences(text: str, folder: Path = FOLDER) -> list[str]:
+    pipeline, found = build_pipeline(tomllib.loads(text), folder=folder, name="shop")
+    assert pipeline is None
+    return found
+
+
+def flow(text: str) -> Flow:
+    return read(f"[flows.one]\n{text}").flows[0]
+
+
+def problem(text: str) -> str:
+    (found,) = sentences(f"[flows.one]\n{text}")
+    return found
+
+
+PLAIN = 'from = "orders"\nto = "copies"\n'
+
+
+def test_the_smallest_file() -> None:
+    pipeline = read('[flows.copy]\nfrom = "orders"\nto = "copies"')
+    (only,) = pipeline.flows
+    assert (pipeline.name, pipeline.endpoint, pipeline.state) == ("shop", "127.0.0.1:8815", "/files/penstock-pipeline")
+    assert (only.name, only.source, only.trigger) == ("copy", Source(topics=("orders",)), Trigger())
+    assert only.checkpoint == "/files/penstock-pipeline/copy"
+    assert only.target is not None
+    assert only.target.topic == "copies"
+    assert pipeline.consumer(only) == "shop-copy"
+
+
+def test_a_whole_file() -> None:
+    pipeline = read("""
+        [pipeline]
+        name = "orders"
+        endpoint = "broker:1"
+        state = "s3a://bucket/state"
+        [spark]
+        "spark.sql.shuffle.partitions" = 4
+        spark.ui.enabled = true
+        [flows.enrich]
+        from = ["orders", "projects/shop/topics/refunds"]
+        sql = "SELECT data FROM source"
+        to = { parquet = "out", partition_by = ["day"] }
+        trigger = "10s"
+        checkpoint = "../here"
+        options = { maxOffsetsPerTrigger = 1000, consumerName = "me" }
+        [flows.keep]
+        use = "archive"
+        topics = { pattern = "projects/shop/.*" }
+        lake = "lake"
+    """)
+    enrich, keep = pipeline.flows
+    assert pipeline.spark == {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "true"}
+    assert enrich.trigger == Trigger(milliseconds=10_000)
+    assert enrich.checkpoint == "/files/../here"
+    assert (enrich.where, keep.where) == ("/files/out", "/files/lake")
+    assert pipeline.consumer(enrich) == "me"
+    assert keep.checkpoint == "s3a://bucket/state/keep"
+    assert isinstance(keep.table, Archive)
+    assert keep.source == Source(pattern="projects/shop/.*")
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("500ms", 500),
+        ("10s", 10_000),
+        ("1.5 seconds", 1500),
+        ("5 minutes", 300_000),
+        ("2m", 120_000),
+        ("1 hour", 3_600_000),
+    ],
+)
+def test_times_of_triggers(text: str, milliseconds: int) -> None:
+    assert flow(f'{PLAIN}trigger = "{text}"').trigger == Trigger(milliseconds=milliseconds)
+
+
+def test_once() -> None:
+    assert flow(f'{PLAIN}trigger = "once"').trigger == Trigger(once=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('form = "x"\nfrom = "a"\nto = "b"', 'unknown key "form"; did you mean "from"?'),
+        ('to = "b"', 'the key "from" is missing'),
+        ('from = "a"\nto = 7', "to: expected a text or a table, got a whole number"),
+        ('from = ""\nto = "b"', "from: a topic needs a name"),
+        ('from = []\nto = "b"', "from: a topic needs a name"),
+        (
+            'from = { pattern = "(" }\nto = "b"',
+            'from: "(" is not a regular expression: missing ), unterminated subpattern at position 0',
+        ),
+        ('from = { patern = "a" }\nto = "b"', 'from: unknown key "patern"; did you mean "pattern"?'),
+        ('from = "a"\nto = {}', "to: give exactly one of topic, parquet, delta, console, not none"),
+        (
+            'from = "a"\nto = { topic = "b", delta = "c" }',
+            "to: give exactly one of topic, parquet, delta, console, not topic and delta",
+        ),
+        ('from = "a"\nto = { topic = "b", partition_by = ["c"] }', "to: partition_by is for parquet and delta"),
+        (
+            f'{PLAIN}trigger = "10"',
+            'trigger: "10" is none; give "available-now", "once" or a time such as "10s" or "5 minutes"',
+        ),
+        (f'{PLAIN}mode = "upsert"', 'mode: "upsert" is none of append, update, complete'),
+        (f'{PLAIN}sql = "SELECT 1"', "sql: it reads nothing; select FROM source"),
+        (f'{PLAIN}sql = "SELECT * FROM source"\npython = "a:b"', "give one of sql and python, not all of them"),
+        (f'{PLAIN}python = "no_colon"', 'python: "no_colon" is neither "module:function" nor "file.py:function"'),
+        (f'{PLAIN}sql_file = "gone.sql"', "sql_file: cannot read gone.sql: No such file or directory"),
+        ('use = "archiv"\ntopics = "a"', 'use: there is no ready-made flow "archiv"; did you mean "archive"?'),
+        ('use = "archive"\ntopics = "a"', 'the key "lake" is missing'),
+        (
+            'use = "archive"\ntopics = { format = "rate" }\nlake = "l"',
+            'topics: give a topic, a list of them or { pattern = "..." }',
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_flow(text: str, sentence: str) -> None:
+    assert problem(text) == f"flow one: {sentence}"
+
+
+def test_all_problems_of_a_file_at_once() -> None:
+    found = sentences("""
+        [pipelin]
+        [pipeline]
+        endpont = "x"
+        [spark]
+        driver = 3
+        [flows.one]
+        from = "a"
+        [flows."two words"]
+        from = 3
+        to = "b"
+    """)
+    assert found == [
+        'unknown section "pipelin"; did you mean "pipeline"?',
+        'pipeline: unknown key "endpont"; did you mean "endpoint"?',
+        'spark: "driver" is not a conf of Spark; their names begin with "spark."',
+        'flow one: the key "to" is missing',
+        'flow two words: a name may hold letters, digits, "-" and "_" only and begins with a letter',
+        "flow two words: from: expected a text or a table or a list, got a whole number",
+    ]
+
+
+def test_a_file_without_flows() -> None:
+    assert sentences("[pipeline]") == ["there are no flows; begin one with [flows.NAME]"]
+
+
+def test_flows_do_not_share_folders() -> None:
+    text = """
+        [flows.a]
+        from = "x"
+        to = { parquet = "out" }
+        checkpoint = "c"
+        [flows.b]
+        use = "archive"
+        topics = "x"
+        lake = "out"
+        checkpoint = "c"
+    """
+    assert sentences(text) == [
+        "flow b: its checkpoint /files/c is that of flow a; give each its own",
+        "flow b: its folder /files/out is that of flow a; give each its own",
+    ]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"cannot read the pipeline file .*: No such file or directory"):
+        read_pipeline(str(tmp_path / "gone.toml"))
+    (tmp_path / "bad.toml").write_text("[flows")
+    with pytest.raises(InvalidArgumentError, match="is not valid TOML"):
+        read_pipeline(str(tmp_path / "bad.toml"))
+
+
+def test_sql_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "shop.toml").write_text('[flows.one]\nfrom = "a"\nto = "b"\nsql_file = "one.sql"')
+    (tmp_path / "one.sql").write_text("SELECT data FROM source")
+    pipeline, found = read_pipeline(str(tmp_path / "shop.toml"))
+    assert found == []
+    assert pipeline is not None
+    assert pipeline.flows[0].sql == "SELECT data FROM source"
+    assert pipeline.name == "shop"
+
+
+def test_a_ready_made_flow_from_the_command_line() -> None:
+    settings = ["lake=/lake", "topic=again", "since=2026-11-15T00:00:00Z", "only=a,b"]
+    pipeline, found = ready_made("replay", settings, {"endpoint": "h:1"})
+    assert found == []
+    assert pipeline is not None
+    table: Any = pipeline.flows[0].table
+    assert isinstance(table, Replay)
+    assert (table.lake, table.topic, table.only) == ("/lake", "again", ["a", "b"])
+    assert table.since == datetime(2026, 11, 15, tzinfo=UTC)
+    assert (pipeline.name, pipeline.endpoint, pipeline.flows[0].where) == ("replay", "h:1", "topic again")
+
+
+def test_a_setting_without_a_value() -> None:
+    with pytest.raises(InvalidArgumentError, match='--set takes key=value, not "lake"'):
+        ready_made("archive", ["lake"], {})
