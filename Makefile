@@ -48,8 +48,8 @@ COMPILE := PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_FIND_LINKS= $(LOCK
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
-	$(COMPILE) --extra google --extra azure --extra delta --output-file locks/test.txt \
-		pyproject.toml locks/build.in locks/test.in
+	$(COMPILE) --extra google --extra azure --extra flight --extra spark --extra delta \
+		--output-file locks/test.txt pyproject.toml locks/build.in locks/test.in
 	$(COMPILE) --extra google --extra azure --extra flight --constraint locks/test.txt --output-file locks/serve.txt \
 		pyproject.toml locks/build.in
 
