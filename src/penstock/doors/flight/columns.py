@@ -21,6 +21,7 @@ from penstock.journal.port import StoredBatch
 
 ROWS_MAX = 10_000
 BYTES_MAX = 4 << 20
+SAMPLE = 64  # messages that tell whether attributes repeat
 SMALL_BYTES = 400  # a body up to here is copied faster than it is pointed at
 
 SCHEMA = pa.schema(
@@ -40,7 +41,7 @@ class Small(msgspec.Struct, array_like=True, gc=False):
     """The front of a broker Message; what follows in the store is skipped."""
 
     data: bytes
-    attributes: dict[str, str]
+    attributes: msgspec.Raw
     ordering_key: str
     publish_time: int
 
@@ -49,13 +50,14 @@ class Large(msgspec.Struct, array_like=True, gc=False):
     """The same, pointing into the stored body instead of copying out of it."""
 
     data: memoryview
-    attributes: dict[str, str]
+    attributes: msgspec.Raw
     ordering_key: str
     publish_time: int
 
 
 _small = msgspec.msgpack.Decoder(list[Small])
 _large = msgspec.msgpack.Decoder(list[Large])
+_attributes_of = msgspec.msgpack.Decoder(dict[str, str]).decode
 
 
 class Run(NamedTuple):
@@ -147,9 +149,16 @@ def _data(run: Run) -> pa.Array:
 
 
 def _attributes(run: Run) -> pa.Array:
-    maps = [row.attributes for row in run.rows]
-    if not any(maps):
-        return pa.MapArray.from_arrays(_NONE[: len(maps) + 1], _NO_TEXTS, _NO_TEXTS)
+    """Messages of one kind tend to have the same attributes, so what is equal is decoded once."""
+    texts = [bytes(row.attributes) for row in run.rows]
+    if len(set(texts[:SAMPLE])) > len(texts[:SAMPLE]) // 2:
+        return _maps(texts)
+    coded = pa.array(texts, pa.binary()).dictionary_encode()
+    return _maps(coded.dictionary.to_pylist()).take(coded.indices)
+
+
+def _maps(texts: list[bytes]) -> pa.Array:
+    maps = [_attributes_of(text) for text in texts]
     offsets = pa.Array.from_buffers(pa.int32(), len(maps) + 1, [None, _offsets(maps)])
     keys = pa.array(list(chain.from_iterable(maps)), pa.string())
     values = pa.array(list(chain.from_iterable(map(dict.values, maps))), pa.string())
@@ -157,12 +166,16 @@ def _attributes(run: Run) -> pa.Array:
 
 
 def _publish_time(run: Run) -> pa.Array:
+    first, last = run.rows[0].publish_time, run.rows[-1].publish_time
+    if first == last:  # then so are all between, as a topic's times never run backwards
+        return pa.repeat(pa.scalar(first // 1000, pa.timestamp("us", "UTC")), len(run.rows))
     nanoseconds = pa.array([row.publish_time for row in run.rows], pa.int64())
     return pc.divide(nanoseconds, 1000).cast(pa.timestamp("us", "UTC"))
 
 
 def _ordering_key(run: Run) -> pa.Array:
-    return pa.array([row.ordering_key for row in run.rows], pa.string())
+    keys = [row.ordering_key for row in run.rows]
+    return pa.array(keys, pa.string()) if any(keys) else pa.repeat(_NO_KEY, len(keys))
 
 
 def _offsets(things: Sequence[Any]) -> pa.Buffer:
@@ -170,9 +183,8 @@ def _offsets(things: Sequence[Any]) -> pa.Buffer:
     return pa.py_buffer(array("i", accumulate(map(len, things), initial=0)))
 
 
+_NO_KEY = pa.scalar("", pa.string())
 _COUNT = pa.array(range(ROWS_MAX), pa.int64())
-_NONE = pa.array([0] * (ROWS_MAX + 1), pa.int32())
-_NO_TEXTS = pa.array([], pa.string())
 
 _COLUMNS: dict[str, Callable[[Run], pa.Array]] = {
     "topic": _topic,

@@ -29,9 +29,10 @@ drafts = st.tuples(
 
 
 def log_of(parts: list[tuple[bytes, dict[str, str], str, int]], first: int) -> list[Message]:
+    times = sorted(at for *_, at in parts)  # they never run backwards within a topic
     return [
-        Message(data, attributes, key, at, first + place, 0, len(data), 0, 0)
-        for place, (data, attributes, key, at) in enumerate(parts)
+        Message(data, attributes, key, times[place], first + place, 0, len(data), 0, 0)
+        for place, (data, attributes, key, _) in enumerate(parts)
     ]
 
 
@@ -71,6 +72,13 @@ def test_what_was_stored_is_what_comes(
     until = data.draw(st.integers(first + 1, len(log)))
     batches = list(record_batches(TOPIC, NUMBER, stored(log, cuts), start + first, start + until))
     assert rows_of(batches) == [expected_row(message) for message in log[first:until]]
+
+
+def test_attributes_that_repeat_and_attributes_that_differ() -> None:
+    few = log_of([(b"", {"n": str(place % 3)}, "", 1) for place in range(500)], 0)
+    many = log_of([(b"", {"n": str(place)}, "", 1) for place in range(500)], 0)
+    for log in (few, many, few[:100] + log_of([(b"", {"n": str(place)}, "", 1) for place in range(400)], 100)):
+        assert rows_of(list(record_batches(TOPIC, NUMBER, stored(log, set()), 0, 500))) == list(map(expected_row, log))
 
 
 def test_small_batches_are_put_together_and_large_ones_cut(monkeypatch: pytest.MonkeyPatch) -> None:
