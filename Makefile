@@ -1,7 +1,7 @@
 # Every way to run this project. Each target makes what it needs, so any of them may be the first one.
 #
-# Two environments: .venv-serve holds what serving needs and nothing else, .venv adds the tools of tests and
-# benchmarks. Each carries a stamp that is older than its lock when the lock has changed, and is then brought up to date.
+# Three environments: .venv-serve holds what serving needs and nothing else, .venv adds the tools of tests and
+# benchmarks, .venv-spark42 is .venv with the oldest Spark we run on. Each carries a stamp that is older than its lock when the lock has changed, and is then brought up to date.
 
 PYTHON ?= python3
 ARGS ?=
@@ -10,6 +10,7 @@ WORKERS ?= 2
 
 SERVE := .venv-serve
 DEV := .venv
+OLDEST := .venv-spark42
 LOCK := .venv-lock
 
 .DEFAULT_GOAL := help
@@ -39,8 +40,9 @@ check: $(DEV)/.stamp ## format, lint, types, and the rules of tests/tidy
 bench: $(DEV)/.stamp ## print the rates, at an empty queue and at a deep one
 	$(DEV)/bin/python -m benchmarks $(ARGS)
 
-nightly: $(DEV)/.stamp ## the long tests, with their large numbers
+nightly: $(DEV)/.stamp $(OLDEST)/.stamp ## the long tests, with their large numbers, and Spark's on its oldest release
 	PENSTOCK_NIGHTLY=1 $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m nightly tests $(ARGS)
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/spark $(ARGS)
 
 # The resolver sees no local indexes, so that a lock holds what anybody can fetch, and no place it came from.
 COMPILE := PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_FIND_LINKS= $(LOCK)/bin/pip-compile --quiet --upgrade \
@@ -52,9 +54,10 @@ lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
 		--output-file locks/test.txt pyproject.toml locks/build.in locks/test.in
 	$(COMPILE) --extra google --extra azure --extra flight --constraint locks/test.txt --output-file locks/serve.txt \
 		pyproject.toml locks/build.in
+	$(COMPILE) --output-file locks/spark42.txt locks/spark42.in
 
 clean: ## remove environments and caches; penstock-data stays
-	rm -rf $(SERVE) $(DEV) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf $(SERVE) $(DEV) $(OLDEST) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
 
 python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -67,6 +70,11 @@ $(SERVE)/.stamp: locks/serve.txt pyproject.toml | python
 
 $(DEV)/.stamp: locks/test.txt pyproject.toml | python
 	$(call install,$(DEV),locks/test.txt)
+
+$(OLDEST)/.stamp: locks/test.txt locks/spark42.txt pyproject.toml | python
+	$(call install,$(OLDEST),locks/test.txt)
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement locks/spark42.txt
+	@touch $@
 
 $(LOCK)/.stamp: Makefile | python
 	$(PYTHON) -m venv $(LOCK)
