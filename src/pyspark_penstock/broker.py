@@ -1,0 +1,244 @@
+"""The client of the broker's Flight door: questions and answers, ranges of a topic, publishing.
+
+The rule kept here: one connection for each process and broker, made when it is needed and again when it broke, for as
+long as `retryTimeoutSeconds` allows; then, or when the broker refuses, there is one sentence. Everything asked here may
+be asked twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
+from pyspark_penstock.options import Access
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import flight
+
+ANSWER_SECONDS = 120.0  # a question without an answer for so long has none
+PAUSE_SECONDS = 0.1
+
+# What is in the way, from the words of gRPC; anything else is left out of the sentence.
+REASONS = {
+    "connection refused": "connection refused",
+    "domain name not found": "unknown host",
+    "errors resolving": "unknown host",
+    "handshake failed": "the TLS handshake failed",
+    "certificate": "its certificate is not trusted",
+    "timed out": "it does not answer",
+    "deadline": "it does not answer",
+    "reset by peer": "the connection broke",
+    "socket closed": "the connection broke",
+    "unreachable": "no route to it",
+}
+
+
+class Connections:
+    """The connections of this process, by whom they lead to; a copy in another process begins with none."""
+
+    def __init__(self) -> None:
+        self._clients: dict[Access, flight.FlightClient] = {}
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Connections], tuple[()]]:
+        return Connections, ()
+
+    def get(self, access: Access) -> flight.FlightClient:
+        with self._lock:
+            if access not in self._clients:
+                self._clients[access] = _connect(access)
+            return self._clients[access]
+
+    def drop(self, access: Access) -> None:
+        # Not closed: another thread may be using it; it goes when the last one lets go.
+        with self._lock:
+            self._clients.pop(access, None)
+
+
+def _connect(access: Access) -> flight.FlightClient:
+    from pyarrow import flight
+
+    scheme = "grpc+tls" if access.tls else "grpc"
+    settings = [
+        ("grpc.use_local_subchannel_pool", 1),  # a new connection does not inherit the patience of a broken one
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        ("grpc.min_reconnect_backoff_ms", 3000),  # which is how long one attempt may take
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+    ]
+    return flight.FlightClient(
+        f"{scheme}://{access.endpoint}", tls_root_certs=access.tls_roots, generic_options=settings
+    )
+
+
+_connections = Connections()
+
+
+class Patience:
+    """How long a broker that cannot be reached is tried; progress fills it up again."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._until: float | None = None
+
+    def refill(self) -> None:
+        self._until = None
+
+    def wait(self, error: Exception) -> None:
+        """Forget the connection and wait a moment, or say that it is enough."""
+        _connections.drop(self._access)
+        now = time.monotonic()
+        self._until = self._until or now + self._access.retry_seconds
+        if now >= self._until:
+            raise unreachable(self._access.endpoint, error) from None
+        threading.Event().wait(min(PAUSE_SECONDS, self._until - now))
+
+
+class Broker:
+    """One broker, as the tasks and the driver of a query talk to it."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+
+    def ask(self, action: str, **body: Any) -> dict[str, Any]:
+        """The answer to one question."""
+        import pyarrow as pa
+        from pyarrow import flight
+
+        question = flight.Action(action, json.dumps(body).encode())
+        patience = Patience(self.access)
+        while True:
+            try:
+                client = _connections.get(self.access)
+                answers = list(client.do_action(question, self.calling(ANSWER_SECONDS)))
+                return dict(json.loads(answers[0].body.to_pybytes()))
+            except pa.ArrowException as error:
+                if not is_passing(error):
+                    raise told(error) from None
+                patience.wait(error)
+
+    def read(self, topic: str, first: int, until: int, columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
+        """A range in batches. A connection that breaks is made again, and reading goes on where it was."""
+        import pyarrow as pa
+
+        patience = Patience(self.access)
+        at = first
+        while at < until:
+            before = at
+            try:
+                for batch in self._stream(topic, at, until, columns, lossy):
+                    at = _after(batch, at, lossy)
+                    patience.refill()
+                    yield batch
+            except pa.ArrowException as error:
+                if not is_passing(error):
+                    raise told(error) from None
+                patience.wait(error)
+                continue
+            if lossy and at < until and at == before:
+                return  # all that was left has been removed
+            if at == before:
+                raise PenstockError(f"the broker sent nothing of {topic} from offset {at} to {until}", "internal")
+
+    def _stream(
+        self, topic: str, first: int, until: int, columns: Sequence[str], lossy: bool
+    ) -> Iterator[pa.RecordBatch]:
+        from pyarrow import flight
+
+        wanted = {"topic": topic, "first": first, "until": until, "columns": list(columns), "lossy": lossy}
+        stream = _connections.get(self.access).do_get(flight.Ticket(json.dumps(wanted).encode()), self.calling())
+        while True:
+            try:
+                chunk = stream.read_chunk()
+            except StopIteration:
+                return
+            if chunk.data is not None and chunk.data.num_rows:
+                yield chunk.data
+
+    def put(
+        self, command: dict[str, Any], schema: pa.Schema
+    ) -> tuple[flight.FlightStreamWriter, flight.FlightMetadataReader]:
+        from pyarrow import flight
+
+        descriptor = flight.FlightDescriptor.for_command(json.dumps(command).encode())
+        return tuple(_connections.get(self.access).do_put(descriptor, schema, self.calling()))
+
+    def calling(self, seconds: float | None = None) -> flight.FlightCallOptions:
+        from pyarrow import flight
+
+        token = self.access.token
+        headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+        return flight.FlightCallOptions(timeout=seconds, headers=headers)
+
+
+def _after(batch: pa.RecordBatch, at: int, lossy: bool) -> int:
+    """The offset that follows a batch. Only a lossy read can jump, and it always has the column that shows it."""
+    if lossy and batch.num_rows:
+        return int(batch.column("offset")[-1].as_py()) + 1
+    return at + int(batch.num_rows)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether trying again may help: the broker is away, or was asked to end."""
+    from pyarrow import flight
+
+    return isinstance(error, flight.FlightUnavailableError | flight.FlightTimedOutError | flight.FlightCancelledError)
+
+
+def told(error: Exception) -> Exception:
+    """What the broker said, as an error of ours; what is not from the broker stays what it is."""
+    import pyarrow as pa
+
+    if isinstance(error, PenstockError) or not isinstance(error, pa.ArrowException):
+        return error
+    facts = _facts(error)
+    code = str(facts.pop("code", "internal"))
+    said = re.split(r"\. Detail: |\. gRPC client debug context:", str(error))[0]
+    sentence = str(facts.pop("message", said)).strip()
+    if code == "unauthenticated":
+        sentence = f"{sentence}; give the option token"
+    if code == "out_of_range":
+        return DataLossError(_lost(facts, sentence), **facts)
+    return PenstockError(_plain(sentence), code, **facts)
+
+
+def _facts(error: Exception) -> dict[str, Any]:
+    try:
+        said = json.loads(getattr(error, "extra_info", b"") or b"{}")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _lost(facts: dict[str, Any], sentence: str) -> str:
+    if not {"topic", "wanted", "earliest"} <= facts.keys():
+        return _plain(sentence)
+    return lost(facts["topic"], facts["wanted"], facts["earliest"])
+
+
+def lost(topic: str, wanted: int, earliest: int) -> str:
+    return (
+        f"messages of {topic} from offset {wanted} on were removed before they were read, the earliest now is "
+        f"{earliest}; set failOnDataLoss to false to go on from there"
+    )
+
+
+def _plain(sentence: str) -> str:
+    """A sentence that goes on after "penstock: "; names keep their first letter."""
+    first = sentence.split(" ")[0]
+    return sentence[:1].lower() + sentence[1:] if first.istitle() else sentence
+
+
+def unreachable(endpoint: str, error: Exception) -> UnreachableError:
+    words = str(error).lower()
+    reason = next((said for key, said in REASONS.items() if key in words), "it does not answer")
+    return UnreachableError(
+        f"cannot reach the broker at {endpoint} ({reason}); is it running, and is --flight-port open?"
+    )

@@ -1,0 +1,175 @@
+"""Every option there is, and one frozen record of what was asked for.
+
+The rule kept here: nothing is ignored. An option that is not in the table, is written wrongly, or belongs to another
+use of the source is refused by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark_penstock.errors import PenstockError
+from pyspark_penstock.schema import COLUMNS
+from pyspark_penstock.table import READS, TABLE, Option, Use
+
+ALIASES = {
+    "path": "topic",  # load("t") and save("t")
+    "topicid": "topic",
+    "subscribe": "topics",
+    "subscribepattern": "topicPattern",
+    "subscriptionid": "consumerName",
+}
+# Spark hands these to the source as well; they are its own.
+SPARKS_OWN = frozenset(
+    {
+        "checkpointlocation",
+        "queryname",
+        "outputmode",
+        "asyncprogresstrackingenabled",
+        "asyncprogresstrackingcheckpointintervalms",
+        "_asyncprogresstrackingoverridesinksupportcheck",
+    }
+)
+BY_NAME = {option.name.lower(): option for option in TABLE}
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to reach the broker."""
+
+    endpoint: str
+    retry_seconds: float
+    token: str | None = field(default=None, repr=False)
+    tls: bool = False
+    tls_roots: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for; a field that is None was left out and has no default."""
+
+    endpoint: str = "127.0.0.1:8815"
+    topic: str | None = None
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    project: str | None = None
+    consumer: str | None = None
+    starting: str | dict[str, int] | None = None
+    ending: str | dict[str, int] | None = None
+    starting_time: int | None = None
+    ending_time: int | None = None
+    strategy: str = "error"
+    rows_per_trigger: int = 1_000_000
+    bytes_per_trigger: int = 256 << 20
+    rows_wanted: int | None = None
+    delay_seconds: float = 15 * 60
+    min_partitions: int | None = None
+    rows_per_partition: int | None = None
+    bytes_per_partition: int = 32 << 20
+    fail_on_loss: bool = True
+    include_attributes: bool = True
+    columns: tuple[str, ...] = COLUMNS
+    retry_seconds: float = 10.0
+    token: str | None = field(default=None, repr=False)
+    tls: bool = False
+    tls_roots: bytes | None = field(default=None, repr=False)
+    create_topics: bool = False
+    transactional: bool = False
+    rows_per_request: int = 10_000
+    given: frozenset[str] = frozenset()  # names, as in the table
+
+    @property
+    def access(self) -> Access:
+        return Access(self.endpoint, self.retry_seconds, self.token, self.tls, self.tls_roots)
+
+    @property
+    def sink_topic(self) -> str | None:
+        return self._full(self.topic) if self.topic else None
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """The topics to read, or nothing if there is a pattern."""
+        return tuple(self._full(name) for name in self.topics or ((self.topic,) if self.topic else ()))
+
+    @property
+    def many(self) -> bool:
+        """Whether more than one topic can be read: their cursors are then named after each."""
+        return self.pattern is not None or len(self.source_topics) > 1
+
+    def _full(self, name: str) -> str:
+        return f"projects/{self.project}/topics/{name}" if self.project and "/" not in name else name
+
+    def check(self, use: Use) -> None:
+        """Refuse options that belong to another use."""
+        for name in sorted(self.given):
+            uses = BY_NAME[name.lower()].uses
+            if use not in uses:
+                raise PenstockError(f"option {name} is for a {_listed(uses)}, not for a {use.value}")
+        if use in READS:
+            self._check_source()
+
+    def check_read(self) -> None:
+        """The same, while it is not known yet whether a batch or a stream is read."""
+        for name in sorted(self.given):
+            if not BY_NAME[name.lower()].uses & READS:
+                raise PenstockError(f"option {name} is for a write, not for a read")
+        self._check_source()
+
+    def _check_source(self) -> None:
+        chosen = sorted(self.given & {"topic", "topics", "topicPattern"})
+        if len(chosen) != 1:
+            said = f"{' and '.join(chosen)} are given" if chosen else "none is given"
+            raise PenstockError(f"one of the options topic, topics and topicPattern says what to read; {said}")
+        for one, other in (("startingOffsets", "startingTimestamp"), ("endingOffsets", "endingTimestamp")):
+            if {one, other} <= self.given:
+                raise PenstockError(f"{one} and {other} are both given; give one of them")
+
+
+def parse(raw: Mapping[str, Any]) -> Options:
+    """The record of these options; what is unknown, mistyped or given twice is refused by name."""
+    found: dict[str, Any] = {}
+    said: dict[str, str] = {}
+    for written, value in raw.items():
+        key = written.lower()
+        if key in SPARKS_OWN:
+            continue
+        option = BY_NAME.get(ALIASES.get(key, key).lower()) or _refuse_name(written)
+        if option.name in said:
+            raise PenstockError(f"option {option.name} is given twice, as {said[option.name]} and as {written}")
+        said[option.name] = written
+        found[option.field] = _value(option, str(value))
+    return Options(**_chosen_columns(found), given=frozenset(said))
+
+
+def _value(option: Option, value: str) -> Any:
+    try:
+        return option.read(value)
+    except ValueError:
+        shown = "it" if option.field in {"token", "tls_roots"} else repr(value)
+        raise PenstockError(f"option {option.name} must be {option.expects}; {shown} is not") from None
+
+
+def _refuse_name(written: str) -> Option:
+    known = {name: option.name for name, option in BY_NAME.items()} | {alias: alias for alias in ALIASES}
+    near = difflib.get_close_matches(written.lower(), known, 1, 0.6)
+    hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(sorted(known.values()))}"
+    raise PenstockError(f"unknown option {written}; {hint}")
+
+
+def _chosen_columns(found: dict[str, Any]) -> dict[str, Any]:
+    chosen = found.get("columns", COLUMNS)
+    for name in chosen:
+        if name not in COLUMNS:
+            raise PenstockError(f"option columns names {name!r}; there are {', '.join(COLUMNS)}")
+    without = found.get("include_attributes", True) is False
+    if without and "columns" in found and "attributes" in chosen:
+        raise PenstockError("option columns names attributes, and includeAttributes is false")
+    kept = tuple(name for name in COLUMNS if name in chosen and not (without and name == "attributes"))
+    return found | {"columns": kept}
+
+
+def _listed(uses: frozenset[Use]) -> str:
+    return " or a ".join(sorted(use.value for use in uses))

@@ -1,0 +1,89 @@
+"""Publishing the rows of one task: an upload that goes on after the broker was away.
+
+The rule kept here: a request is sent again until it is answered, under the number it was sent with first, and the
+broker publishes a number once. A few requests are on the way at a time, so that neither side waits for the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pyspark_penstock.broker import Broker, Patience, is_passing, told
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ON_THE_WAY_MAX = 4
+
+
+class Upload:
+    """One stream of requests to the broker; `published` is what it said to them, in order."""
+
+    def __init__(self, broker: Broker, command: dict[str, Any]) -> None:
+        self.published: list[dict[str, Any]] = []
+        self._broker = broker
+        self._command = command
+        self._patience = Patience(broker.access)
+        self._unanswered: deque[tuple[int, pa.RecordBatch]] = deque()
+        self._sent = 0  # how many of those were sent on the stream that is open
+        self._number = 0
+        self._stream: Any = None
+
+    def send(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Publish all of these; returns when the last is durable."""
+        for batch in batches:
+            self._unanswered.append((self._number, batch))
+            self._number += 1
+            self._go_on(ON_THE_WAY_MAX - 1)
+        self._go_on(0)
+        self._close()
+
+    def _go_on(self, unanswered_max: int) -> None:
+        """Send what is not sent yet, and listen until no more than so many requests have no answer."""
+        import pyarrow as pa
+
+        while self._unanswered:
+            try:
+                self._write()
+                while len(self._unanswered) > unanswered_max:
+                    self._hear()
+                return
+            except pa.ArrowException as error:
+                if not is_passing(error):
+                    raise told(error) from None
+                self._stream, self._sent = None, 0
+                self._patience.wait(error)
+
+    def _write(self) -> None:
+        while self._sent < len(self._unanswered):
+            number, batch = self._unanswered[self._sent]
+            if self._stream is None:
+                self._stream = self._broker.put(self._command, batch.schema)
+            self._stream[0].write_with_metadata(batch, json.dumps({"sequence": number}).encode())
+            self._sent += 1
+
+    def _hear(self) -> None:
+        from pyarrow import flight
+
+        answer = self._stream[1].read()
+        if answer is None:
+            raise flight.FlightUnavailableError("the socket closed")
+        self.published += json.loads(answer.to_pybytes())["published"]
+        self._unanswered.popleft()
+        self._sent -= 1
+        self._patience.refill()
+
+    def _close(self) -> None:
+        """All is durable by now: a connection that breaks here has done its work."""
+        import pyarrow as pa
+
+        if self._stream is None:
+            return
+        try:
+            self._stream[0].close()
+        except pa.ArrowException as error:
+            if not is_passing(error):
+                raise told(error) from None

@@ -1,0 +1,130 @@
+"""The columns of a message, as Spark and as Arrow see them, and the columns the sink takes.
+
+The rule kept here: there is one canonical schema. Spark compares the first batch of a partition with it to the letter
+(string and not large_string, microseconds in UTC, every field nullable), so batches come off the wire in it already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = ("topic", "offset", "message_id", "data", "attributes", "publish_time", "ordering_key")
+
+# What a sink may be handed; `data` is the only one it needs.
+SINK_COLUMNS = ("data", "topic", "attributes", "ordering_key")
+SINK_TYPES = {
+    "data": "binary or string",
+    "topic": "string",
+    "attributes": "map<string,string>",
+    "ordering_key": "string",
+}
+SINK_HINTS = {
+    "key": "the broker calls it ordering_key",
+    "value": "the broker calls it data",
+    "headers": "the broker calls them attributes, a map<string,string>",
+    "partition": "a topic has no partitions",
+    "offset": "the broker gives offsets",
+    "message_id": "the broker gives ids",
+    "publish_time": "the broker gives the time",
+}
+
+
+def types() -> dict[str, DataType]:
+    return {
+        "topic": StringType(),
+        "offset": LongType(),
+        "message_id": StringType(),
+        "data": BinaryType(),
+        "attributes": MapType(StringType(), StringType()),
+        "publish_time": TimestampType(),
+        "ordering_key": StringType(),
+    }
+
+
+def struct(columns: Sequence[str] = COLUMNS) -> StructType:
+    """The Spark schema of the chosen columns."""
+    known = types()
+    return StructType([StructField(name, known[name]) for name in columns])
+
+
+def arrow(columns: Sequence[str] = COLUMNS) -> pa.Schema:
+    """The Arrow schema of the chosen columns: what every batch that is read looks like."""
+    import pyarrow as pa
+
+    known = {
+        "topic": pa.string(),
+        "offset": pa.int64(),
+        "message_id": pa.string(),
+        "data": pa.binary(),
+        "attributes": pa.map_(pa.string(), pa.string()),
+        "publish_time": pa.timestamp("us", "UTC"),
+        "ordering_key": pa.string(),
+    }
+    return pa.schema([(name, known[name]) for name in columns])
+
+
+def wanted_columns(schema: StructType) -> tuple[str, ...]:
+    """The columns of a schema Spark asks for; one given with `.schema(...)` may leave columns out."""
+    known = types()
+    for field in schema.fields:
+        if field.name not in known:
+            raise PenstockError(f"there is no column {field.name!r} to read; there are {', '.join(COLUMNS)}")
+        if field.dataType.simpleString() != known[field.name].simpleString():
+            asked, real = field.dataType.simpleString(), known[field.name].simpleString()
+            raise PenstockError(f"column {field.name} is {real}, not {asked}; read it as it is and cast it")
+    return tuple(schema.fieldNames())
+
+
+def check_sink(schema: StructType, topic: str | None) -> None:
+    """Refuse what cannot be published, before any task runs."""
+    for field in schema.fields:
+        if field.name not in SINK_COLUMNS:
+            raise PenstockError(_unknown_sink_column(field))
+        if not _fits(field.name, field.dataType):
+            said = f"column {field.name} must be {SINK_TYPES[field.name]}, not {field.dataType.simpleString()}"
+            raise PenstockError(said)
+    names = schema.fieldNames()
+    if "data" not in names:
+        raise PenstockError(f"a column named data (binary or string) is needed; there are {', '.join(names) or 'none'}")
+    if topic is None and "topic" not in names:
+        raise PenstockError("nothing says where to publish: give the option topic, or a column named topic")
+
+
+def _unknown_sink_column(field: StructField) -> str:
+    hint = SINK_HINTS.get(field.name.lower())
+    if field.name.lower() in SINK_COLUMNS:
+        hint = f"did you mean {field.name.lower()}?"
+    reason = f" ({hint})" if hint else ""
+    return (
+        f"column {field.name} ({field.dataType.simpleString()}) cannot be published{reason}; "
+        f"the columns of the sink are {', '.join(SINK_COLUMNS)}"
+    )
+
+
+def _fits(name: str, kind: DataType) -> bool:
+    if name == "data":
+        return isinstance(kind, BinaryType | StringType)
+    if name == "attributes":
+        return (
+            isinstance(kind, MapType)
+            and isinstance(kind.keyType, StringType)
+            and isinstance(kind.valueType, StringType)
+        )
+    return isinstance(kind, StringType)

@@ -1,0 +1,70 @@
+"""The data source itself: options in, readers and writers out.
+
+The rule kept here: what is wrong with the options or the schema is said while Spark plans, before any task runs, and
+nothing is connected to: Spark makes several of these for one query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_penstock import schema as columns
+from pyspark_penstock.errors import PenstockError
+from pyspark_penstock.options import parse
+from pyspark_penstock.table import Use
+
+
+class PenstockDataSource(DataSource):
+    """`spark.read`, `spark.readStream`, `df.write` and `df.writeStream` with `.format("penstock")`."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(dict(options))
+        self.asked = parse(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock"
+
+    def schema(self) -> StructType:
+        self.asked.check_read()
+        return columns.struct(self.asked.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from pyspark_penstock.reading import PenstockReader
+
+        self.asked.check(Use.BATCH_READ)
+        return PenstockReader(self.asked, columns.wanted_columns(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from pyspark_penstock.streaming import PenstockStreamReader
+
+        self.asked.check(Use.STREAM_READ)
+        return PenstockStreamReader(self.asked, columns.wanted_columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_penstock.writing import PenstockWriter
+
+        self._check_write(schema, overwrite, "a topic is only ever appended to: use mode('append')")
+        return PenstockWriter(self.asked)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from pyspark_penstock.writing import PenstockStreamWriter
+
+        self._check_write(schema, overwrite, "a topic is only ever appended to: use outputMode('append')")
+        return PenstockStreamWriter(self.asked)
+
+    def _check_write(self, schema: StructType, overwrite: bool, refusal: str) -> None:
+        self.asked.check(Use.WRITE)
+        if overwrite:
+            raise PenstockError(refusal)
+        columns.check_sink(schema, self.asked.sink_topic)

@@ -1,0 +1,122 @@
+"""Writing: each task publishes its rows, exactly once, whatever is run again.
+
+The rule kept here: what is published carries a key that a second run repeats. In a stream it is the query, the number
+of the batch, the partition and the request; in a batch job it is a name made when the job is planned. With
+`transactional` the rows wait on the broker and the driver's commit publishes them: then a second run may have other
+rows, and still one run counts.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from pyspark_penstock.broker import Broker
+from pyspark_penstock.chunks import chunks
+from pyspark_penstock.errors import PenstockError
+from pyspark_penstock.options import Options
+from pyspark_penstock.publishing import Upload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+
+
+class Written(WriterCommitMessage):
+    """What one task has done: for whom, and where its rows are."""
+
+    def __init__(self, query: str, published: list[dict[str, Any]]) -> None:
+        self.query = query
+        self.published = published
+
+
+class PenstockWriter(DataSourceArrowWriter):
+    """`df.write.format("penstock")`."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.job = (
+            f"job-{uuid.uuid4()}"  # made once, while the job is planned, and carried to every attempt of its tasks
+        )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return publish(self.options, iterator, self.job, 0)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        decide(self.options, messages, 0)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Staged rows that nobody decides on are never seen; others are published and cannot be called back."""
+
+
+class PenstockStreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("penstock")`."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return publish(self.options, iterator, _local(QUERY_ID), int(_local(BATCH_ID)))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        decide(self.options, messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Spark runs the batch again, and the broker knows what it has seen."""
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "a writer is used inside a task"
+    return context
+
+
+def _local(name: str) -> str:
+    value = _context().getLocalProperty(name)
+    if value is None:
+        raise PenstockError(f"Spark does not say {name} to its tasks, so nothing can be published once", "internal")
+    return str(value)
+
+
+def publish(options: Options, rows: Iterator[pa.RecordBatch], query: str, epoch: int) -> Written:
+    """Publish, or stage, the rows of this task."""
+    once = {"producer": f"spark/{query}/{_context().partitionId()}", "epoch": epoch}
+    command = {
+        "topic": options.sink_topic,
+        "once": None if options.transactional else once,
+        "stage": options.transactional,
+    }
+    broker = Broker(options.access)
+    requests = chunks(rows, options.rows_per_request)
+    upload = Upload(broker, command)
+    upload.send(_with_topics(broker, options, requests) if options.create_topics else requests)
+    return Written(query, upload.published if options.transactional else [])
+
+
+def _with_topics(broker: Broker, options: Options, requests: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same requests, each when the topics it names are there."""
+    there: set[str | None] = {None}
+    for request in requests:
+        named = {options.sink_topic}
+        if "topic" in request.schema.names:
+            named |= set(request.column("topic").unique().to_pylist())
+        for topic in sorted(name for name in named if name and name not in there):
+            broker.ask("topic.ensure", topic=topic)
+        there |= named
+        yield request
+
+
+def decide(options: Options, messages: list[WriterCommitMessage | None], epoch: int) -> None:
+    """Let the staged rows of all tasks count, in the order of their partitions."""
+    tasks = [message for message in messages if isinstance(message, Written)]
+    if not options.transactional or not tasks:
+        return
+    parts = [
+        [{"first": each["first"], "rows": each["rows"], "topic": None} for each in task.published] for task in tasks
+    ]
+    Broker(options.access).ask("stage.decide", query=tasks[0].query, epoch=epoch, parts=parts)
