@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,10 @@ from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, LogReader
 
 if TYPE_CHECKING:
+    from penstock.doors.flight.letters import Hello
+    from penstock.doors.flight.link import ReaderEnd
+    from penstock.doors.flight.service import FlightService
+    from penstock.doors.flight.staging import Staging
     from penstock.doors.port import Condition, Door
     from penstock.settings import Settings
 
@@ -74,10 +79,9 @@ async def open_parts(settings: Settings) -> Parts:
     )
     await queue.start()
     condition = Condition()
-    doors = [
-        open_door(settings, queue, condition) for name, open_door in DOORS.items() if settings.port_of(name) is not None
-    ]
-    return Parts(queue, doors, condition)
+    wanted = [open_door for name, open_door in DOORS.items() if settings.port_of(name) is not None]
+    opened = [open_door(settings, queue, condition) for open_door in wanted]
+    return Parts(queue, [door for door in opened if door is not None], condition)
 
 
 def server_limits(settings: Settings) -> Limits:
@@ -181,10 +185,57 @@ def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Conditio
     )
 
 
+def _open_flight(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door | None:
+    if find_spec("pyarrow") is None:  # looked for, not imported: only the reader process pays for it
+        log.warning("the flight door stays closed: it needs pyarrow (pip install penstock[flight])")
+        return None
+    from penstock.doors.flight.server import FlightDoor, Options
+
+    return FlightDoor(
+        host=settings.host,
+        port=settings.flight_port or 0,
+        queue=queue,
+        log=logging.getLogger("penstock.doors.flight"),
+        options=Options(
+            project=settings.default_project,
+            data=None if settings.memory else settings.data,
+            certificate=settings.flight_tls_cert,
+            private_key=settings.flight_tls_key,
+            tokens=settings.flight_tokens,
+        ),
+    )
+
+
+def open_flight_service(hello: Hello, link: ReaderEnd, log: logging.Logger) -> tuple[FlightService, Staging]:
+    """What the reader process of the Flight door serves."""
+    from penstock.doors.flight.broker import Broker
+    from penstock.doors.flight.codec import Names
+    from penstock.doors.flight.service import FlightService, Tokens
+    from penstock.doors.flight.staging import Staging
+
+    broker = Broker(link, open_log_reader(hello.data) if hello.data is not None else None)
+    names = Names(hello.project)
+    staging = Staging(broker, names, log)
+    secure = bool(hello.certificate)
+    place = f"[{hello.host}]" if ":" in hello.host else hello.host
+    service = FlightService(
+        f"{'grpc+tls' if secure else 'grpc'}://{place}:{hello.port}",
+        broker=broker,
+        names=names,
+        staging=staging,
+        limits=hello.limits,
+        log=log,
+        tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
+        middleware={"tokens": Tokens(hello.tokens)} if hello.tokens else None,
+    )
+    return service, staging
+
+
 # By the name of its port setting; the first opens first and closes last.
-DOORS: dict[str, Callable[[Settings, AsyncMessageQueue, Condition], Door]] = {
+DOORS: dict[str, Callable[[Settings, AsyncMessageQueue, Condition], Door | None]] = {
     "http": _open_http,
     "pubsub": _open_google,
     "azure": _open_azure,
     "text": _open_text,
+    "flight": _open_flight,
 }

@@ -40,6 +40,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pubsub_cors_origins: tuple[str, ...] = ()  # web pages that may call it besides this machine's own; "*": every page
     pubsub_reset: bool = False  # POST /reset forgets everything; with `memory` it always may
     push_allow: tuple[str, ...] = ()  # networks (127.0.0.0/8) that push may reach besides public ones over https
+    flight_tokens: tuple[str, ...] = ()  # bearer tokens the Flight door asks for; none: it asks for nothing
+    flight_tls_cert: str | None = None  # PEM files; with them the Flight door speaks TLS only
+    flight_tls_key: str | None = None
     azure_accounts: str | None = None  # name:key1[:key2];other:key. None: the development account, on this machine
     azure_tls_cert: str | None = None  # PEM files; with them the Azure door speaks TLS only
     azure_tls_key: str | None = None
@@ -249,6 +252,9 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "pubsub_cors_origins": _names,
     "pubsub_reset": _switch,
     "push_allow": _networks,
+    "flight_tokens": _names,
+    "flight_tls_cert": _text,
+    "flight_tls_key": _text,
     "azure_accounts": _text,
     "azure_tls_cert": _text,
     "azure_tls_key": _text,

@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "assembly": BELOW_ASSEMBLY,
     "server": BELOW_ASSEMBLY | {"assembly"},
     PUBLIC: BELOW_CLI,
+    "flight_process": BELOW_CLI,  # the main module of the reader process
     "testing": BELOW_CLI | {PUBLIC},
     "azurite_commands": BELOW_CLI,
     "pipeline_commands": {"errors", "spark"},

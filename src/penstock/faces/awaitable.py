@@ -28,6 +28,7 @@ from penstock.faces.queues import provide_queue, remove_queue
 from penstock.faces.standing import Standing, standing
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
+from penstock.faces.views import SubscriptionMetadata
 from penstock.faces.waiting import WaitingRoom
 from penstock.journal.port import Journal, JournalFullError
 
@@ -200,6 +201,13 @@ class AsyncMessageQueue(Catalogue, Decisions):
                 log.error("Housekeeping failed: %s", error)
 
     # ------------------------------------------------------------------ topics and subscriptions
+
+    async def create_subscription_at(
+        self, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None = None
+    ) -> SubscriptionMetadata:
+        """A new subscription that sees what is kept from an offset on; never there without being at its place."""
+        walk = steps.create_subscription_at(self._broker, self._now, name, topic_name, offset, options)
+        return SubscriptionMetadata.of(await self._drive(walk))
 
     async def detach_subscription(self, name: str) -> None:
         await self._run(lambda: self._broker.detach_subscription(name))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from penstock.broker.consuming import Settled
 from penstock.broker.dump import SnapshotDump
+from penstock.errors import NotFoundError
 from penstock.faces.face import Face
 from penstock.faces.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
 
@@ -54,6 +55,13 @@ class Lookups(Face):
     def examine(self, receipts: Sequence[str]) -> Settled:
         """Which receipts are not good, without acting on the others. For subscriptions whose receipts are strict."""
         return self._broker.examine(self._now(), receipts)
+
+    def topic_name(self, number: int) -> str:
+        """The name of a topic that is known by its number."""
+        topic = self._broker.state.topics.get(number)
+        if topic is None:
+            raise NotFoundError(f"Topic not found: {number}")
+        return topic.name
 
     def topic_names(self) -> Iterable[str]:
         return self._broker.state.topic_names.keys()

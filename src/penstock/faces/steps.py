@@ -14,7 +14,8 @@ from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.housekeeping import Broker
 from penstock.broker.log import Need
-from penstock.broker.model import SECOND, Message
+from penstock.broker.model import SECOND, Message, SubscriptionOptions
+from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 
 T = TypeVar("T")
@@ -107,6 +108,19 @@ def first_offset_at(topic: Topic, at: int) -> Steps[int]:
         return tail
     found = yield Find(topic.number, at)
     return max(found, topic.head) if found is not None else tail
+
+
+def create_subscription_at(
+    broker: Broker, now: Now, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None
+) -> Steps[Subscription]:
+    """A new subscription that begins at an offset. Both facts are decided in one step: nobody finds it elsewhere."""
+    while True:
+        subscription = broker.create_subscription(now(), name, topic_name, options)
+        need = broker.seek_to_offset(now(), name, offset)
+        if need is None:
+            return subscription
+        broker.delete_subscription(name)
+        yield need
 
 
 def create_snapshot(

@@ -27,10 +27,21 @@ class TopicMetadata(NamedTuple):
     number: int
     head: int  # the first offset that can be read
     tail: int  # the offset of the next message
+    head_position: int  # bytes published before the head
+    position: int  # bytes published so far
 
     @classmethod
     def of(cls, topic: Topic) -> TopicMetadata:
-        return cls(topic.name, instant(topic.created_at), topic.options, topic.number, topic.head, topic.tail)
+        return cls(
+            topic.name,
+            instant(topic.created_at),
+            topic.options,
+            topic.number,
+            topic.head,
+            topic.tail,
+            topic.head_position,
+            topic.position,
+        )
 
 
 class SubscriptionMetadata(NamedTuple):

@@ -1,0 +1,168 @@
+"""What Flight clients send and get, as JSON: tickets, actions, the heads of uploads.
+
+The rule kept here: pure. A request is read into a record or refused with a sentence that says what is wrong with it;
+names without a slash are short for a topic of the default project.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from penstock.errors import InvalidArgumentError
+
+T = TypeVar("T")
+
+PATTERN_MAX = 1000
+TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
+CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+%-]{0,199}")
+
+
+class Request(msgspec.Struct, forbid_unknown_fields=True):
+    """A JSON object; what is not known is refused by name."""
+
+
+class Ticket(Request):
+    topic: str
+    first: int
+    until: int
+    columns: list[str] | None = None
+    lossy: bool = False
+
+
+class Bounds(Request):
+    topics: list[str] | None = None
+    pattern: str | None = None
+    after: dict[str, int] = {}
+    wait_seconds: float = 0
+
+
+class Find(Request):
+    times: dict[str, int]
+
+
+class Limit(Request, rename={"start": "from"}):
+    start: dict[str, int]
+    rows: int | None = None
+    bytes: int | None = None
+    until: dict[str, int] = {}
+
+
+class Range(Request):
+    topic: str
+    first: int
+    until: int
+
+
+class Split(Request):
+    ranges: list[Range]
+    bytes: int
+    rows: int | None = None
+    parts: int = 1
+
+
+class CursorMove(Request):
+    name: str
+    offsets: dict[str, int]
+    many: bool = False
+
+
+class CursorList(Request):
+    name: str = ""
+
+
+class CursorDelete(Request):
+    name: str
+
+
+class TopicEnsure(Request):
+    topic: str
+
+
+class StagedRange(Request):
+    first: int
+    rows: int
+    topic: str | None = None
+
+
+class StageDecide(Request):
+    query: str
+    epoch: int
+    parts: list[list[StagedRange]]
+
+
+class OnceKey(Request):
+    producer: str
+    epoch: int
+
+
+class Upload(Request):
+    """The command of a DoPut."""
+
+    topic: str | None = None
+    once: OnceKey | None = None
+    stage: bool = False
+
+
+class BatchKey(Request):
+    """What comes with each record batch of an upload."""
+
+    sequence: int
+
+
+def read(body: bytes, kind: type[T], what: str) -> T:
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise InvalidArgumentError(f"{what}: {_lowered(str(error))}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidArgumentError(f"{what}: this is not JSON") from None
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def write(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+class Names:
+    def __init__(self, project: str) -> None:
+        self._project = project
+
+    def topic(self, name: str) -> str:
+        full = name if "/" in name else f"projects/{self._project}/topics/{name}"
+        if not TOPIC.fullmatch(full):
+            raise InvalidArgumentError(
+                f"A topic is named projects/PROJECT/topics/TOPIC or just TOPIC, not {name[:100]}"
+            )
+        return full
+
+    def topics(self, names: dict[str, T]) -> dict[str, T]:
+        return {self.topic(name): value for name, value in names.items()}
+
+
+def cursor_name(consumer: str, topic: str, *, many: bool) -> str:
+    """The subscription behind a cursor, in the project of its topic."""
+    if not CONSUMER.fullmatch(consumer):
+        raise InvalidArgumentError(
+            "The name of a consumer has up to 200 letters, digits and . _ ~ + % -, and begins with a letter or digit"
+        )
+    _, project, _, topic_id = topic.split("/", 3)
+    return (
+        f"projects/{project}/subscriptions/{consumer}-{topic_id}"
+        if many
+        else (f"projects/{project}/subscriptions/{consumer}")
+    )
+
+
+def compile_pattern(text: str) -> re.Pattern[str]:
+    try:
+        if len(text) > PATTERN_MAX:
+            raise InvalidArgumentError(f"A pattern may have at most {PATTERN_MAX} characters")
+        return re.compile(text)
+    except re.error as error:
+        raise InvalidArgumentError(f"The pattern is not a regular expression: {error}") from None

@@ -1,0 +1,77 @@
+"""How errors look to a Flight client: one table from the error tree to codes, and from those to Flight's classes.
+
+The rule kept here: every class of the tree has a row (a test walks it), and nothing but a FlightError leaves a call:
+of any other exception Flight would send the traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import pyarrow.flight as flight
+
+from penstock import errors
+from penstock.errors import PenstockError
+from penstock.wire.failure import where
+
+CODES: dict[type[PenstockError], str] = {
+    errors.InvalidArgumentError: "invalid_argument",
+    errors.NotFoundError: "not_found",
+    errors.AlreadyExistsError: "already_exists",
+    errors.PermissionDeniedError: "unauthenticated",
+    errors.ResourceExhaustedError: "resource_exhausted",
+    errors.FailedPreconditionError: "failed_precondition",
+    errors.UnavailableError: "unavailable",
+    errors.DamagedStoreError: "internal",
+    errors.InternalError: "internal",
+}
+
+CLASSES: dict[str, Any] = {
+    "unauthenticated": flight.FlightUnauthenticatedError,
+    "unavailable": flight.FlightUnavailableError,
+    "internal": flight.FlightInternalError,
+}
+
+
+class OutOfRangeError(PenstockError):
+    """Messages that were asked for are no longer kept."""
+
+    def __init__(self, topic: str, wanted: int, earliest: int) -> None:
+        super().__init__(f"Topic {topic} no longer has offset {wanted}: the earliest kept is {earliest}")
+        self.topic = topic
+        self.wanted = wanted
+        self.earliest = earliest
+
+
+def describe(error: PenstockError) -> dict[str, Any]:
+    """An error as the client reads it in `extra_info`."""
+    if isinstance(error, OutOfRangeError):
+        place = {"topic": error.topic, "wanted": error.wanted, "earliest": error.earliest}
+        return {"code": "out_of_range", "message": error.message, **place}
+    code = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), "internal")
+    return {"code": code, "message": error.message}
+
+
+def flight_error(error: PenstockError) -> Exception:
+    details = describe(error)
+    kind = CLASSES.get(details["code"], flight.FlightServerError)
+    raised: Exception = kind(error.message, msgspec.json.encode(details))
+    return raised
+
+
+@contextmanager
+def told(log: logging.Logger, what: str) -> Iterator[None]:
+    """Whatever goes wrong inside becomes one sentence for the client."""
+    try:
+        yield
+    except PenstockError as error:
+        raise flight_error(error) from None
+    except flight.FlightError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug: the log has it, the client does not
+        log.error("%s failed: %s", what, where(error))
+        raise flight_error(errors.InternalError("The server failed to do this; its log says more")) from None

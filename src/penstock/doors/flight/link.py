@@ -1,0 +1,169 @@
+"""The wire between the server and its reader process: frames over a socket pair, many requests outstanding.
+
+    length of the body, number, length of the word | word | body
+
+A request is a number, a verb and a body; its answer has the same number, and a word that is empty or names an error.
+A frame with the number 0 is an order of the server, not an answer. The rule kept here: frames are small enough to be
+read whole, and when the other side is gone everybody who waits is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import struct
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from penstock import errors
+from penstock.errors import InternalError, PenstockError, UnavailableError
+
+HEADER = struct.Struct(">IQB")
+BODY_BYTES_MAX = 64 << 20
+ORDER = 0  # the number of frames that nobody asked for
+
+
+class Frame(NamedTuple):
+    number: int
+    word: str
+    body: bytes
+
+
+def head(number: int, word: str, length: int) -> bytes:
+    encoded = word.encode()
+    return HEADER.pack(length, number, len(encoded)) + encoded
+
+
+# ---------------------------------------------------------------------- errors as words
+
+ERRORS: dict[str, type[PenstockError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, PenstockError)
+}
+
+
+def error_word(error: PenstockError) -> str:
+    """The name of the class of the tree an error belongs to."""
+    return next(kind.__name__ for kind in type(error).__mro__ if ERRORS.get(kind.__name__) is kind)
+
+
+# ---------------------------------------------------------------------- the server's end
+
+
+class ServerEnd:
+    """Reads requests in the event loop and sends answers as they come."""
+
+    def __init__(self, answer: Callable[[Frame], Awaitable[bytes | None]]) -> None:
+        self._answer = answer
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def run(self, own: socket.socket, begin: Callable[[], None]) -> None:
+        """Serve one reader process until it is gone."""
+        reader, self._writer = await asyncio.open_unix_connection(sock=own, limit=1 << 20)
+        begin()
+        try:
+            while True:
+                length, number, word = HEADER.unpack(await reader.readexactly(HEADER.size))
+                name = (await reader.readexactly(word)).decode()
+                body = await reader.readexactly(length)
+                # Tasks begin in the order of their frames, so publishes of one stream keep theirs.
+                task = asyncio.create_task(self._serve(Frame(number, name, body)))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                del body
+                await asyncio.sleep(0)  # other doors have their turn between two frames
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            self._writer.close()
+
+    def order(self, word: str, body: bytes = b"") -> None:
+        self._send(ORDER, word, body)
+
+    async def _serve(self, frame: Frame) -> None:
+        try:
+            word, body = "", await self._answer(frame)
+            if body is None:  # a part of something; its end will be answered
+                return
+        except PenstockError as error:
+            word, body = error_word(error), error.message.encode()
+        self._send(frame.number, word, body)
+
+    def _send(self, number: int, word: str, body: bytes) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(head(number, word, len(body)))
+            if body:
+                self._writer.write(body)
+
+
+# ---------------------------------------------------------------------- the reader's end
+
+
+class ReaderEnd:
+    """Asks from any thread; a thread of its own hands out the answers."""
+
+    def __init__(self, own: socket.socket, *, ordered: Callable[[Frame], None], ended: Callable[[], None]) -> None:
+        self._socket = own
+        self._ordered = ordered
+        self._ended = ended
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Future[bytes]] = {}
+        self._sending = threading.Lock()
+        self._thread = threading.Thread(target=self._listen, name="penstock-link", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    def ask(self, verb: str, body: bytes, number: int = 0) -> Future[bytes]:
+        """The answer to come. With a `number` it may follow frames that were sent under the same one."""
+        number = number or self.number()
+        answer: Future[bytes] = Future()
+        self._waiting[number] = answer
+        self.send(verb, body, number)
+        return answer
+
+    def send(self, word: str, body: bytes, number: int) -> None:
+        """A frame that gets no answer of its own."""
+        try:
+            with self._sending:
+                self._socket.sendall(head(number, word, len(body)))
+                self._socket.sendall(body)
+        except OSError:
+            raise UnavailableError("The server is stopping") from None
+
+    def _listen(self) -> None:
+        with self._socket.makefile("rb", buffering=1 << 20) as stream:
+            while (frame := _next_frame(stream.read)) is not None:
+                if frame.number == ORDER:
+                    self._ordered(frame)
+                else:
+                    self._hand_out(frame)
+        self._ended()
+
+    def _hand_out(self, frame: Frame) -> None:
+        answer = self._waiting.pop(frame.number)
+        if not frame.word:
+            answer.set_result(frame.body)
+        else:
+            answer.set_exception(ERRORS.get(frame.word, InternalError)(frame.body.decode()))
+
+
+def _next_frame(read: Callable[[int], bytes]) -> Frame | None:
+    """None at the end."""
+    try:
+        header = read(HEADER.size)
+        if len(header) < HEADER.size:
+            return None
+        length, number, word = HEADER.unpack(header)
+        name, body = read(word), read(length)
+    except OSError:
+        return None
+    return Frame(number, name.decode(), body) if len(body) == length else None

@@ -1,0 +1,246 @@
+"""The Flight door in the server: it holds the port, starts the reader process and answers its questions.
+
+The rule kept here: whatever happens to the reader process, the server goes on; the door comes back at the same
+address, and nothing of it is left when the server is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.doors.flight.decisions import Decisions
+from penstock.doors.flight.desk import Desk
+from penstock.doors.flight.letters import Hello
+from penstock.doors.flight.link import Frame, ServerEnd
+from penstock.doors.flight.tidings import Tidings
+from penstock.doors.port import join_address
+from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.faces.awaitable import AsyncMessageQueue
+
+PROCESS = "penstock.flight_process"
+START_SECONDS = 60.0
+BACKOFF_SECONDS = (0.1, 5.0)
+STEADY_SECONDS = 10.0  # a reader process that lived so long was well
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    project: str
+    data: str | None = None  # the folder of the store; None: everything is in memory
+    certificate: str | None = None  # PEM files; with them the door speaks TLS only
+    private_key: str | None = None
+    tokens: Sequence[str] = ()
+
+
+class FlightDoor:
+    name = "flight"
+
+    def __init__(
+        self, *, host: str, port: int, queue: AsyncMessageQueue, log: logging.Logger, options: Options
+    ) -> None:
+        self.address = ""
+        self._host = host
+        self._port = port
+        self._queue = queue
+        self._log = log
+        self._options = options
+        self._tidings = Tidings()
+        self._holder: socket.socket | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._reader: Reader | None = None
+        self._stopping = False
+
+    @property
+    def hints(self) -> Sequence[str]:
+        return [f"{'grpc+tls' if self._options.certificate else 'grpc'}://{self.address}"]
+
+    async def start(self) -> None:
+        certificate, private_key = _key_pair(self._options)
+        family, host = await _resolved(self._host)
+        self._holder, self._port = _hold(family, host, self._port)
+        self.address = join_address(host, self._port)
+        self._hello = Hello(
+            host,
+            self._port,
+            self._options.project,
+            self._options.data,
+            self._queue.limits,
+            list(self._options.tokens),
+            certificate,
+            private_key,
+            [],
+        )
+        self._queue.watch(self._tidings)
+        try:
+            await self._open()
+        except UnavailableError:
+            self._release()
+            raise
+        self._keeper = asyncio.create_task(self._keep())
+
+    async def stop(self, grace_seconds: float) -> None:
+        self._stopping = True
+        self._tidings.close()
+        if self._keeper is not None:
+            self._keeper.cancel()
+        if self._reader is not None:
+            await self._reader.stop(grace_seconds, self._log)
+        self._release()
+
+    def _release(self) -> None:
+        self._queue.unwatch(self._tidings)
+        if self._holder is not None:
+            self._holder.close()
+
+    async def _open(self) -> None:
+        """Start a reader process; returns when it answers."""
+        desk = Desk(self._queue, self._tidings, self._log)
+        reader = Reader(desk, self._log)
+        self._reader = reader
+        await reader.start(msgspec.structs.replace(self._hello, unfinished=Decisions(self._queue).unfinished()))
+
+    async def _keep(self) -> None:
+        """When the reader process ends, start another."""
+        loop, pause = asyncio.get_running_loop(), BACKOFF_SECONDS[0]
+        while not self._stopping:
+            assert self._reader is not None, "the first one was started with the door"
+            since = loop.time()
+            code = await self._reader.ended()
+            if loop.time() - since >= STEADY_SECONDS:
+                pause = BACKOFF_SECONDS[0]
+            self._log.error("the reader process ended (exit code %s); another one is started", code)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, BACKOFF_SECONDS[1])
+            with suppress(UnavailableError):  # it has ended, and says so in the log
+                await self._open()
+
+
+class Reader:
+    """One reader process and the link to it."""
+
+    def __init__(self, desk: Desk, log: logging.Logger) -> None:
+        self._desk = desk
+        self._log = log
+        self._link = ServerEnd(self._answer)
+        self._open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._process: asyncio.subprocess.Process | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, hello: Hello) -> None:
+        own, others = socket.socketpair()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                PROCESS,
+                str(others.fileno()),
+                pass_fds=(others.fileno(),),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # a Ctrl-C is for the server alone
+            )
+        except OSError:
+            own.close()
+            raise
+        finally:
+            others.close()
+        run = self._link.run(own, lambda: self._link.order("hello", hello.packed()))
+        self._tasks = [asyncio.create_task(run), asyncio.create_task(self._read_log())]
+        ended = asyncio.create_task(self._process.wait())
+        either: set[asyncio.Future[Any]] = {self._open, ended}
+        await asyncio.wait(either, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if not self._open.done():
+            ended.cancel()
+            await self._kill()
+            raise UnavailableError("the reader process did not start; the log says more")
+        ended.cancel()
+
+    async def ended(self) -> int | None:
+        """The exit code, once there is one."""
+        if self._process is None:
+            return None
+        code = await self._process.wait()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        return code
+
+    async def stop(self, grace_seconds: float, log: logging.Logger) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._link.order("stop")
+        try:
+            async with asyncio.timeout(grace_seconds):
+                await self._process.wait()
+        except TimeoutError:
+            log.warning("streams did not finish in time and were closed")
+        await self._kill()
+
+    async def _kill(self) -> None:
+        assert self._process is not None, "it was started"
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        await self._process.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _answer(self, frame: Frame) -> bytes | None:
+        if frame.word == "open":
+            if not self._open.done():
+                self._open.set_result(None)
+            return None
+        return await self._desk.answer(frame)
+
+    async def _read_log(self) -> None:
+        """What the process writes to its standard error goes into our log."""
+        assert self._process is not None, "it was started"
+        assert self._process.stderr is not None, "it is a pipe"
+        while line := await self._process.stderr.readline():
+            level, _, text = line.decode("utf-8", "replace").rstrip().partition(" ")
+            known = logging.getLevelNamesMapping().get(level)
+            self._log.log(known or logging.WARNING, "%s", text if known else f"{level} {text}")
+
+
+# ---------------------------------------------------------------------- the port
+
+
+async def _resolved(host: str) -> tuple[int, str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = found[0]
+    return family, str(address[0])
+
+
+def _hold(family: int, host: str, port: int) -> tuple[socket.socket, int]:
+    """Take a port and keep it, unheard, for the reader processes to come: OSError if somebody listens there."""
+    holder = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((host, port))
+    except OSError:
+        holder.close()
+        raise
+    return holder, int(holder.getsockname()[1])
+
+
+def _key_pair(options: Options) -> tuple[bytes, bytes]:
+    """The certificate and its key, as the reader process gets them; empty without one."""
+    if options.certificate is None:
+        return b"", b""
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(options.certificate, options.private_key)
+        certificate = Path(options.certificate).read_bytes()
+        return certificate, Path(options.private_key or options.certificate).read_bytes()
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidArgumentError(f"flight_tls_cert and flight_tls_key cannot be used: {error}") from None

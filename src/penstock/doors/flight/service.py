@@ -1,0 +1,159 @@
+"""The Flight service: each call is read, answered from the broker or the log, and its errors are put into words.
+
+The rule kept here: a scan streams. What is in memory is the record batch being written and the few stored batches it
+is made of, however long the range; and nothing is sent to a caller who has not shown a token where one is asked for.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from penstock.broker.limits import Limits
+from penstock.doors.flight import codec, ranges
+from penstock.doors.flight.actions import Actions
+from penstock.doors.flight.broker import Broker
+from penstock.doors.flight.columns import SCHEMA, chosen_schema, record_batches
+from penstock.doors.flight.errors import OutOfRangeError, flight_error, told
+from penstock.doors.flight.letters import TopicBounds
+from penstock.doors.flight.staging import Staging
+from penstock.doors.flight.uploads import Upload
+from penstock.errors import InvalidArgumentError, PermissionDeniedError, UnavailableError
+
+
+class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight ships no types
+    """Lets only callers with a bearer token in."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._tokens = [token.encode() for token in tokens]
+
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> None:
+        for value in headers.get("authorization", []):
+            scheme, _, given = str(value).partition(" ")
+            known = [hmac.compare_digest(given.strip().encode(), each) for each in self._tokens]
+            if scheme.lower() == "bearer" and any(known):
+                return
+        raise flight_error(PermissionDeniedError("A bearer token is needed, and this one is not known"))
+
+
+class FlightService(flight.FlightServerBase):  # type: ignore[misc]
+    def __init__(
+        self,
+        location: str,
+        *,
+        broker: Broker,
+        names: codec.Names,
+        staging: Staging,
+        limits: Limits,
+        log: logging.Logger,
+        **options: Any,
+    ) -> None:
+        self._broker = broker
+        self._names = names
+        self._staging = staging
+        self._limits = limits
+        self._log = log
+        self._actions = Actions(broker, names, staging)
+        self.stopping = False
+        super().__init__(location, **options)
+
+    def _check(self) -> None:
+        if self.stopping:
+            raise UnavailableError("The server is stopping")
+
+    # ------------------------------------------------------------------ reading
+
+    def do_get(self, context: Any, ticket: flight.Ticket) -> Any:
+        with told(self._log, "do_get"):
+            self._check()
+            asked = codec.read(ticket.ticket, codec.Ticket, "ticket")
+            columns = _columns(asked.columns)
+            topic = self._broker.topic(self._names.topic(asked.topic))
+            first, until = ranges.checked(self._broker, topic, asked.first, asked.until, lossy=asked.lossy)
+            scan = self._scan(topic, first, until, columns, lossy=asked.lossy)
+            return flight.GeneratorStream(chosen_schema(columns), scan)
+
+    def _scan(
+        self, topic: TopicBounds, first: int, until: int, columns: list[str] | None, *, lossy: bool
+    ) -> Iterator[pa.RecordBatch]:
+        with told(self._log, "a scan"):
+            while first < until:
+                try:
+                    stored = self._broker.stored(topic, first, until)
+                    for batch in record_batches(topic.name, topic.number, stored, first, until, columns):
+                        first += batch.num_rows
+                        yield batch
+                except OutOfRangeError as error:
+                    if not lossy:
+                        raise
+                    first = error.earliest
+
+    # ------------------------------------------------------------------ publishing
+
+    def do_put(self, context: Any, descriptor: flight.FlightDescriptor, reader: Any, writer: Any) -> None:
+        with told(self._log, "do_put"):
+            self._check()
+            command = codec.read(descriptor.command or b"", codec.Upload, "command")
+            Upload(self._broker, self._names, self._staging, self._limits, command).run(reader, writer)
+
+    # ------------------------------------------------------------------ actions
+
+    def do_action(self, context: Any, action: flight.Action) -> list[flight.Result]:
+        with told(self._log, f"action {action.type[:40]}"):
+            self._check()
+            body = action.body.to_pybytes() if action.body is not None else b""
+            return [flight.Result(self._actions.answer(action.type, body))]
+
+    def list_actions(self, context: Any) -> list[flight.ActionType]:
+        return [flight.ActionType(name, action.help) for name, action in self._actions.table.items()]
+
+    # ------------------------------------------------------------------ for generic clients
+
+    def list_flights(self, context: Any, criteria: bytes) -> Iterator[flight.FlightInfo]:
+        with told(self._log, "list_flights"):
+            self._check()
+            yield from map(_info, self._broker.bounds(None))
+
+    def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
+        with told(self._log, "get_flight_info"):
+            return _info(self._described(descriptor))
+
+    def get_schema(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
+        with told(self._log, "get_schema"):
+            self._described(descriptor)
+            return flight.SchemaResult(SCHEMA)
+
+    def _described(self, descriptor: flight.FlightDescriptor) -> TopicBounds:
+        self._check()
+        path = descriptor.path
+        if not path or len(path) != 1:
+            raise InvalidArgumentError("A flight is named by a path of one part, the topic")
+        try:
+            return self._broker.topic(self._names.topic(path[0].decode()))
+        except UnicodeDecodeError:
+            raise InvalidArgumentError("Text must be valid UTF-8") from None
+
+
+def _columns(names: list[str] | None) -> list[str] | None:
+    if names is None:
+        return None
+    unknown = [name for name in names if name not in SCHEMA.names]
+    if unknown or not names:
+        raise InvalidArgumentError(f"There is no column {', '.join(unknown)}; there are {', '.join(SCHEMA.names)}")
+    return names
+
+
+def _info(topic: TopicBounds) -> flight.FlightInfo:
+    ticket = codec.write({"topic": topic.name, "first": topic.head, "until": topic.tail})
+    return flight.FlightInfo(
+        SCHEMA,
+        flight.FlightDescriptor.for_path(topic.name),
+        [flight.FlightEndpoint(ticket, [])],
+        topic.tail - topic.head,
+        topic.position - topic.head_position,
+    )

@@ -1,0 +1,173 @@
+"""DoPut: record batches are published, each whole, and answered in order once they are durable.
+
+The rule kept here: a few batches are on their way at a time, and a client may wait for each answer before it sends
+the next batch: answers are written by a thread of their own. A failure that comes while the client is being listened
+to is told in an answer, and ends the upload with the same error.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from penstock.broker.limits import Limits
+from penstock.doors.flight import codec, drafts
+from penstock.doors.flight.broker import Broker
+from penstock.doors.flight.errors import describe
+from penstock.doors.flight.letters import Rows
+from penstock.doors.flight.staging import TARGET, Staging
+from penstock.errors import InvalidArgumentError, PenstockError, UnavailableError
+
+IN_FLIGHT = 4
+
+
+class Sent(NamedTuple):
+    """A batch on its way: its answers by topic."""
+
+    sequence: int
+    answers: list[tuple[dict[str, Any], Future[bytes]]]
+
+
+class Upload:
+    def __init__(
+        self, broker: Broker, names: codec.Names, staging: Staging, limits: Limits, command: codec.Upload
+    ) -> None:
+        self._broker = broker
+        self._names = names
+        self._staging = staging
+        self._limits = limits
+        self._once = command.once
+        self._stage = command.stage
+        self._topic = names.topic(command.topic) if command.topic is not None else None
+        self._known: set[str] = set()  # topics that are there
+        self._count = 0
+        if self._stage and self._once is not None:
+            raise InvalidArgumentError("Staged rows have no publish-once key: the decision has it")
+        if self._once is not None and not self._once.producer:
+            raise InvalidArgumentError("A publish-once key needs a producer")
+
+    def run(self, reader: Any, writer: Any) -> None:
+        drafts.check_schema(reader.schema)
+        if self._topic is not None:
+            self._require([self._topic])
+        answers = Answers(self._broker, writer)
+        try:
+            while (chunk := _next_chunk(reader)) is not None and not answers.failed:
+                if chunk.data is not None:
+                    sent = self._send(chunk.data, self._sequence(chunk.app_metadata))
+                    if self._count == 1:
+                        # A wrong epoch shows here, while nobody listens to the client and an error can be raised.
+                        for _, answer in sent.answers:
+                            self._broker.published(answer)
+                    answers.put(sent)
+        finally:
+            error = answers.close()
+        if error is not None:
+            raise error
+
+    def _sequence(self, metadata: pa.Buffer | None) -> int:
+        self._count += 1
+        if self._once is None:
+            return self._count - 1
+        if metadata is None:
+            raise InvalidArgumentError('With a publish-once key each batch comes with metadata {"sequence": number}')
+        return codec.read(metadata.to_pybytes(), codec.BatchKey, "the metadata of a batch").sequence
+
+    def _send(self, batch: pa.RecordBatch, sequence: int) -> Sent:
+        sheet = drafts.read_batch(batch, self._limits, len(TARGET) + 1024 if self._stage else 0)
+        rows = drafts.by_topic(sheet, self._topic, self._names.topic)
+        self._require([topic for topic in rows if topic not in self._known])
+        if self._stage:
+            return Sent(sequence, [self._staged(sheet, rows)])
+        key = (self._once.producer, self._once.epoch, sequence) if self._once is not None else ()
+        return Sent(
+            sequence,
+            [
+                ({"topic": topic}, self._broker.publish(topic, drafts.pieces(each), *key))
+                for topic, each in rows.items()
+            ],
+        )
+
+    def _staged(self, sheet: drafts.Sheet, rows: dict[str, Rows]) -> tuple[dict[str, Any], Future[bytes]]:
+        """All rows of a batch wait together, each with its target."""
+        together = Rows([], [])
+        for topic, each in rows.items():
+            extra = len(TARGET) + len(topic.encode())
+            together.drafts.extend(
+                draft._replace(attributes={**draft.attributes, TARGET: topic}) for draft in each.drafts
+            )
+            together.sizes.extend(size + extra for size in each.sizes)
+        target = next(iter(rows)) if len(rows) == 1 else None
+        answer = self._broker.publish(self._staging.open(), drafts.pieces(together))
+        return {"topic": self._staging.topic, "target": target}, answer
+
+    def _require(self, topics: list[str]) -> None:
+        """NotFoundError for a topic that is not there."""
+        if topics:
+            self._broker.bounds(topics)
+            self._known.update(topics)
+
+
+class Answers:
+    """Writes answers in the order of the batches, as they become durable."""
+
+    def __init__(self, broker: Broker, writer: Any) -> None:
+        self._broker = broker
+        self._writer = writer
+        self._sent: queue.Queue[Sent | None] = queue.Queue()
+        self._room = threading.Semaphore(IN_FLIGHT)
+        self._error: PenstockError | None = None
+        self._thread = threading.Thread(target=self._write, name="penstock-answers", daemon=True)
+        self._thread.start()
+
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
+
+    def put(self, sent: Sent) -> None:
+        """Waits while too many batches are on their way."""
+        self._sent.put(sent)
+        self._room.acquire()
+
+    def close(self) -> PenstockError | None:
+        """After the last answer; the first error, if there was one."""
+        self._sent.put(None)
+        self._thread.join()
+        return self._error
+
+    def _write(self) -> None:
+        while (sent := self._sent.get()) is not None:
+            try:
+                published = [self._result(place, answer) for place, answer in sent.answers]
+                if self._error is None:
+                    self._tell({"sequence": sent.sequence, "published": published})
+            except PenstockError as error:
+                self._fail(sent, error)
+            self._room.release()
+
+    def _result(self, place: dict[str, Any], answer: Future[bytes]) -> dict[str, Any]:
+        published = self._broker.published(answer)
+        return {**place, "first": published.first, "rows": published.rows, "repeated": published.repeated}
+
+    def _fail(self, sent: Sent, error: PenstockError) -> None:
+        if self._error is None:
+            self._error = error
+            self._tell({"sequence": sent.sequence, "error": describe(error)})
+
+    def _tell(self, answer: dict[str, Any]) -> None:
+        try:
+            self._writer.write(codec.write(answer))
+        except (pa.ArrowException, flight.FlightError, OSError):
+            self._error = self._error or UnavailableError("The client went away")
+
+
+def _next_chunk(reader: Any) -> Any:
+    try:
+        return reader.read_chunk()
+    except StopIteration:
+        return None

@@ -1,0 +1,67 @@
+"""The reader process of the Flight door: it scans the store and speaks Arrow, so that the server need not.
+
+    python -m penstock.flight_process FD        started by the door, with one end of a socket pair
+
+The rule kept here: it lives as long as the server it belongs to and not a moment longer: when the link ends, so does
+the process, at once and with whatever it was doing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+
+from penstock.doors.flight.letters import Hello, pack, unpack
+from penstock.doors.flight.link import Frame, ReaderEnd
+from penstock.wire.failure import where
+
+log = logging.getLogger("penstock.doors.flight")
+
+
+class ReaderProcess:
+    def __init__(self, own: socket.socket) -> None:
+        self._link = ReaderEnd(own, ordered=self._ordered, ended=lambda: os._exit(0))
+        self._greeted = threading.Event()
+        self._stopped = threading.Event()
+        self._hello: Hello | None = None
+
+    def run(self) -> None:
+        # Imported while the greeting is on its way: it is what takes the time.
+        from penstock.assembly import open_flight_service
+
+        self._link.start()
+        self._greeted.wait()
+        assert self._hello is not None, "the greeting was read before it was announced"
+        try:
+            service, staging = open_flight_service(self._hello, self._link, log)
+        except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
+            log.error("cannot serve on %s port %d: %s", self._hello.host, self._hello.port, where(error))
+            os._exit(1)
+        self._link.send("open", pack(service.port), 0)
+        staging.finish(self._hello.unfinished)
+        self._stopped.wait()
+        service.stopping = True
+        service.shutdown()
+        os._exit(0)
+
+    def _ordered(self, frame: Frame) -> None:
+        if frame.word == "hello":
+            self._hello = unpack(frame.body, Hello)
+            self._greeted.set()
+        elif frame.word == "stop":
+            self._stopped.set()
+
+
+def main() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the server is told to stop, and tells us when it has
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
+    ReaderProcess(socket.socket(fileno=int(sys.argv[1]))).run()
+
+
+if __name__ == "__main__":
+    main()
