@@ -198,14 +198,20 @@ def told(error: Exception) -> Exception:
 
     if isinstance(error, PenstockError) or not isinstance(error, pa.ArrowException):
         return error
-    facts = _facts(error)
-    code = str(facts.pop("code", "internal"))
     said = re.split(r"\. Detail: |\. gRPC client debug context:", str(error))[0]
-    sentence = str(facts.pop("message", said)).strip()
-    if code == "unauthenticated":
-        sentence = f"{sentence}; give the option token"
+    return refusal({"message": said.strip()} | _facts(error))
+
+
+def refusal(facts: dict[str, Any]) -> PenstockError:
+    """The error that the broker describes."""
+    facts = dict(facts)
+    code, sentence = str(facts.pop("code", "internal")), str(facts.pop("message", "the broker refused"))
+    if code == "unavailable":
+        return UnreachableError(_plain(sentence))
     if code == "out_of_range":
         return DataLossError(_lost(facts, sentence), **facts)
+    if code == "unauthenticated":
+        sentence = f"{sentence}; give the option token"
     return PenstockError(_plain(sentence), code, **facts)
 
 

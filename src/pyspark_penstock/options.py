@@ -17,10 +17,10 @@ from pyspark_penstock.table import READS, TABLE, Option, Use
 
 ALIASES = {
     "path": "topic",  # load("t") and save("t")
-    "topicid": "topic",
+    "topicId": "topic",
     "subscribe": "topics",
-    "subscribepattern": "topicPattern",
-    "subscriptionid": "consumerName",
+    "subscribePattern": "topicPattern",
+    "subscriptionId": "consumerName",
 }
 # Spark hands these to the source as well; they are its own.
 SPARKS_OWN = frozenset(
@@ -34,6 +34,7 @@ SPARKS_OWN = frozenset(
     }
 )
 BY_NAME = {option.name.lower(): option for option in TABLE}
+BY_ALIAS = {alias.lower(): BY_NAME[name.lower()] for alias, name in ALIASES.items()}
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def parse(raw: Mapping[str, Any]) -> Options:
         key = written.lower()
         if key in SPARKS_OWN:
             continue
-        option = BY_NAME.get(ALIASES.get(key, key).lower()) or _refuse_name(written)
+        option = BY_NAME.get(key) or BY_ALIAS.get(key) or _refuse_name(written)
         if option.name in said:
             raise PenstockError(f"option {option.name} is given twice, as {said[option.name]} and as {written}")
         said[option.name] = written
@@ -153,9 +154,9 @@ def _value(option: Option, value: str) -> Any:
 
 
 def _refuse_name(written: str) -> Option:
-    known = {name: option.name for name, option in BY_NAME.items()} | {alias: alias for alias in ALIASES}
+    known = {name.lower(): name for name in (*(option.name for option in TABLE), *ALIASES)}
     near = difflib.get_close_matches(written.lower(), known, 1, 0.6)
-    hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(sorted(known.values()))}"
+    hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(option.name for option in TABLE)}"
     raise PenstockError(f"unknown option {written}; {hint}")
 
 

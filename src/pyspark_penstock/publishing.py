@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pyspark_penstock.broker import Broker, Patience, is_passing, told
+from pyspark_penstock.broker import Broker, Patience, is_passing, refusal, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,10 @@ class Upload:
         answer = self._stream[1].read()
         if answer is None:
             raise flight.FlightUnavailableError("the socket closed")
-        self.published += json.loads(answer.to_pybytes())["published"]
+        said = json.loads(answer.to_pybytes())
+        if "error" in said:  # the stream ends with the same; here it comes first, and whole
+            raise refusal(said["error"])
+        self.published += said["published"]
         self._unanswered.popleft()
         self._sent -= 1
         self._patience.refill()

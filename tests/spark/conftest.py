@@ -1,0 +1,101 @@
+"""What the tests on Spark share: one session and one server for each test process, and topics of their own.
+
+The rule kept here: a session costs eight seconds and a server one, so there is one of each; tests keep apart by the
+names of their topics. Only a test that stops or breaks a server starts its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.servers import Server, serve
+
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a data folder and every door open, until the last test."""
+    folder = tmp_path_factory.mktemp("broker")
+    with serve(folder, "--data", str(folder / "data")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The session of this test process."""
+    folder = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark on its libraries: not ours to mend
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[2]")
+            .appName("penstock-tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+            .config("spark.local.dir", str(folder / "local"))
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.streaming.stopTimeout", "60s")
+            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder / 'derby'}")
+            .getOrCreate()
+        )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def make_topic(server: Server) -> MakeTopic:
+    """`make_topic(b"a", b"b")`: a new topic with these messages, by its full name."""
+
+    def make(*rows: bytes, name: str = "") -> str:
+        topic = f"projects/penstock/topics/{name or 't-' + uuid.uuid4().hex[:12]}"
+        server.ask("topic.ensure", topic=topic)
+        if rows:
+            server.publish(topic, rows)
+        return topic
+
+    return make
+
+
+@pytest.fixture
+def read(spark: Any, server: Server) -> Callable[..., Any]:
+    """`read(topic, option="value")`: a batch DataFrame of a topic."""
+
+    def load(topic: str | None = None, **options: Any) -> Any:
+        chosen = {"endpoint": server.endpoint} | ({"topic": topic} if topic else {}) | options
+        return spark.read.format("penstock").options(**chosen).load()
+
+    return load
+
+
+@pytest.fixture
+def read_stream(spark: Any, server: Server) -> Callable[..., Any]:
+    """`read_stream(topic, option="value")`: a streaming DataFrame of a topic, from its earliest message."""
+
+    def load(topic: str | None = None, **options: Any) -> Any:
+        chosen = {"endpoint": server.endpoint} | ({"topic": topic} if topic else {}) | options
+        if not {"startingOffsets", "startingTimestamp"} & chosen.keys():
+            chosen["startingOffsets"] = "earliest"
+        return spark.readStream.format("penstock").options(**chosen).load()
+
+    return load
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")
