@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark_penstock.broker import Broker, Patience, is_passing, refusal, told
@@ -52,9 +53,9 @@ class Upload:
                     self._hear()
                 return
             except pa.ArrowException as error:
+                self._abandon()
                 if not is_passing(error):
                     raise told(error) from None
-                self._stream, self._sent = None, 0
                 self._patience.wait(error)
 
     def _write(self) -> None:
@@ -70,14 +71,25 @@ class Upload:
 
         answer = self._stream[1].read()
         if answer is None:
+            self._stream[0].close()  # says why there is no more, if there is a reason
             raise flight.FlightUnavailableError("the socket closed")
         said = json.loads(answer.to_pybytes())
-        if "error" in said:  # the stream ends with the same; here it comes first, and whole
+        if "error" in said:  # the stream ends with the same, but may not come to say it
+            self._abandon()
             raise refusal(said["error"])
         self.published += said["published"]
         self._unanswered.popleft()
         self._sent -= 1
         self._patience.refill()
+
+    def _abandon(self) -> None:
+        """Let go of a stream that broke; what is left unanswered goes on the next one."""
+        import pyarrow as pa
+
+        stream, self._stream, self._sent = self._stream, None, 0
+        with suppress(pa.ArrowException):
+            if stream is not None:
+                stream[0].close()  # or Arrow complains on the terminal
 
     def _close(self) -> None:
         """All is durable by now: a connection that breaks here has done its work."""

@@ -48,8 +48,14 @@ class PenstockDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_penstock.streaming import PenstockStreamReader
 
-        self.asked.check(Use.STREAM_READ)
-        return PenstockStreamReader(self.asked, columns.wanted_columns(schema))
+        # Spark drops an error that is raised here, so the reader says it at the first question.
+        refusal = None
+        try:
+            self.asked.check(Use.STREAM_READ)
+            columns.wanted_columns(schema)
+        except PenstockError as error:
+            refusal = error
+        return PenstockStreamReader(self.asked, schema.fieldNames(), refusal)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from pyspark_penstock.writing import PenstockWriter

@@ -39,9 +39,10 @@ DISCOVERY_SECONDS = 1.0  # how old the list of topics that match a pattern may b
 class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """`spark.readStream.format("penstock")`."""
 
-    def __init__(self, options: Options, columns: Sequence[str]) -> None:
+    def __init__(self, options: Options, columns: Sequence[str], refusal: PenstockError | None = None) -> None:
         self.options = options
         self.columns = tuple(columns)
+        self.refusal = refusal  # what is wrong with the options
         self.broker = Broker(options.access)
         self._start: Offsets | None = None
         self._start_may_move = False  # whether another instance would start elsewhere
@@ -52,9 +53,14 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tails: Offsets | None = None
         self._holding_since: float | None = None  # since when messages wait for minOffsetsPerTrigger
 
+    def _check_options(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
     # ------------------------------------------------------------------ where it starts
 
     def initialOffset(self) -> dict[str, Any]:
+        self._check_options()
         if self._start is None:
             known = positions.bounds(self.broker, self.options)
             begin = positions.starting(self.broker, self.options, known, "latest")
@@ -72,6 +78,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------------ where a batch ends
 
     def prepareForTriggerAvailableNow(self) -> None:
+        self._check_options()
         self._known = positions.bounds(self.broker, self.options)
         self._pinned = ordered({name: bound.tail for name, bound in self._known.items()})
 
@@ -83,6 +90,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(self._tails) if self._tails is not None else None
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        self._check_options()
         self._planned = True
         begin = self._begin(start)
         end = self._end(begin, limit)
