@@ -8,6 +8,7 @@ the process, at once and with whatever it was doing.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -17,6 +18,7 @@ import threading
 
 from penstock.doors.flight.letters import Hello, pack, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
+from penstock.server import calm_collector
 from penstock.wire.failure import where
 
 log = logging.getLogger("penstock.doors.flight")
@@ -41,6 +43,8 @@ class ReaderProcess:
         except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
             log.error("cannot serve on %s port %d: %s", self._hello.host, self._hello.port, where(error))
             os._exit(1)
+        gc.freeze()  # what is there now stays
+        calm_collector()
         self._link.send("open", pack(service.port), 0)
         staging.finish(self._hello.unfinished)
         self._stopped.wait()

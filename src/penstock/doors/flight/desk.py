@@ -20,11 +20,11 @@ from penstock.doors.flight.letters import (
     BoundsAsked,
     CursorAt,
     Decision,
+    Drafts,
     FindAsked,
-    Publish,
+    PublishDrafts,
     Published,
     ReadAsked,
-    Rows,
     Slice,
     TopicBounds,
     pack,
@@ -42,8 +42,8 @@ WAIT_SECONDS_MAX = 30.0
 SLICE_ROWS = 5_000
 SLICE_BYTES = 4 << 20
 
-_publish = msgspec.msgpack.Decoder(Publish)
-_rows = msgspec.msgpack.Decoder(Rows)
+_publish = msgspec.msgpack.Decoder(PublishDrafts)
+_rows = msgspec.msgpack.Decoder(Drafts)
 
 
 class Desk:
@@ -55,7 +55,7 @@ class Desk:
         self._log = log
         self._cursors = Cursors(queue)
         self._decisions = Decisions(queue)
-        self._rows: dict[int, list[Rows]] = {}  # pieces of publishes that are still coming, by number
+        self._rows: dict[int, list[Drafts]] = {}  # pieces of publishes that are still coming, by number
         self._verbs: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
             "bounds": self._bounds,
             "find": self._find,
@@ -179,7 +179,7 @@ def _front(messages: list[Message]) -> list[Message]:
     return messages[: next(i for i, message in enumerate(messages, 1) if message.position + message.size >= end)]
 
 
-def _joined(pieces: list[Rows]) -> tuple[list[Draft], list[int]]:
+def _joined(pieces: list[Drafts]) -> tuple[list[Draft], list[int]]:
     drafts: list[Draft] = []
     sizes: list[int] = []
     for piece in pieces:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.broker.limits import Limits, check_draft
 from penstock.broker.model import NO_ATTRIBUTES, Draft
-from penstock.doors.flight.letters import Rows
+from penstock.doors.flight.letters import Row, Rows
 from penstock.errors import InvalidArgumentError
 
 PIECE_ROWS = 10_000
@@ -74,7 +74,7 @@ _TYPES = {
 class Sheet(NamedTuple):
     """A record batch as drafts, with the topic of each row where rows name one."""
 
-    drafts: list[Draft]
+    drafts: list[Row]
     sizes: list[int]
     topics: list[str | None] | None
 
@@ -108,10 +108,10 @@ def _read(batch: pa.RecordBatch, limits: Limits, extra: int) -> Sheet:
         keys, added = _texts(columns["ordering_key"], "")
         plain = plain and max(added, default=0) <= (limits.ordering_key_max_bytes or 1 << 31)
         sizes = list(map(int.__add__, sizes, added))
-    drafts = [Draft(*row) for row in zip(bodies, attributes, keys, strict=True)]
+    drafts: list[Row] = list(zip(bodies, attributes, keys, strict=True))
     most = limits.message_max_bytes - extra if limits.message_max_bytes else 1 << 31
     if not plain or max(sizes, default=0) > most:
-        sizes = [check_draft(draft, limits) for draft in drafts]
+        sizes = [check_draft(Draft(*draft), limits) for draft in drafts]
     topics = _texts(columns["topic"], None)[0] if "topic" in columns else None
     return Sheet(drafts, sizes, topics)
 
@@ -156,7 +156,8 @@ def _attributes(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str
     keys, key_bytes = _texts(pair_keys, "")
     items, item_bytes = _texts(pair_items, "")
     edges = [offset - first for offset in offsets]
-    maps = [dict(zip(keys[a:b], items[a:b], strict=True)) if a < b else NO_ATTRIBUTES for a, b in pairwise(edges)]
+    pairs = list(zip(keys, items, strict=True))
+    maps = [dict(pairs[a:b]) for a, b in pairwise(edges)]
     sums = [0]
     for each in map(int.__add__, key_bytes, item_bytes):
         sums.append(sums[-1] + each)

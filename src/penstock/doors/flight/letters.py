@@ -6,7 +6,7 @@ kept for older ones.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -79,10 +79,13 @@ class Slice(Letter):
     body: bytes
 
 
-class Rows(Letter):
-    """Drafts that the reader process has checked, and their sizes."""
+Row: TypeAlias = tuple[bytes, dict[str, str], str]  # the fields of a draft that a row can have
 
-    drafts: list[Draft]
+
+class Rows(Letter):
+    """Rows that the reader process has checked, and their sizes."""
+
+    drafts: list[Row]
     sizes: list[int]
 
 
@@ -94,6 +97,21 @@ class Publish(Letter):
     epoch: int
     sequence: int
     rows: Rows
+
+
+class Drafts(Letter):
+    """Rows as the server reads them."""
+
+    drafts: list[Draft]
+    sizes: list[int]
+
+
+class PublishDrafts(Letter):
+    topic: str
+    producer: str
+    epoch: int
+    sequence: int
+    rows: Drafts
 
 
 class Published(Letter):

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.broker.model import Draft, Message
+from penstock.broker.model import Message
 from penstock.doors.flight import codec
 from penstock.doors.flight.broker import Broker
 from penstock.doors.flight.letters import CursorAt, Decision, Rows
@@ -134,6 +134,6 @@ def _by_target(messages: list[Message]) -> dict[str, Rows]:
         if target is None:
             raise DamagedStoreError("A staged message does not say where it goes")
         rows = found.setdefault(target, Rows([], []))
-        rows.drafts.append(Draft(message.data, attributes, message.ordering_key))
+        rows.drafts.append((message.data, attributes, message.ordering_key))
         rows.sizes.append(message.size - len(TARGET) - len(target.encode()))
     return found

@@ -98,9 +98,7 @@ class Upload:
         together = Rows([], [])
         for topic, each in rows.items():
             extra = len(TARGET) + len(topic.encode())
-            together.drafts.extend(
-                draft._replace(attributes={**draft.attributes, TARGET: topic}) for draft in each.drafts
-            )
+            together.drafts.extend((data, {**attributes, TARGET: topic}, key) for data, attributes, key in each.drafts)
             together.sizes.extend(size + extra for size in each.sizes)
         target = next(iter(rows)) if len(rows) == 1 else None
         answer = self._broker.publish(self._staging.open(), drafts.pieces(together))
