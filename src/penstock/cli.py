@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.azurite_commands import azurite
+from penstock.pipeline_commands import app as pipeline_app
 from penstock.text_commands import app as text_app
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 
 app.add_typer(text_app, name="text")
+app.add_typer(pipeline_app, name="pipeline")
 app.command()(azurite)
 
 PORT = "PORT|off"

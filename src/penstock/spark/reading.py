@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from penstock.errors import InvalidArgumentError
 from penstock.spark.problems import Problems, nearest, read_table, shown
 from penstock.spark.records import (
@@ -41,15 +43,29 @@ SINKS = ("topic", "parquet", "delta", "console")
 PATH_KEYS = ("lake", "folder")
 
 
-def read_pipeline(path: str) -> tuple[Pipeline | None, list[str]]:
-    """The pipeline of a file, or everything that is wrong with it."""
+def read_pipeline(path: str, changes: Mapping[str, str] = {}) -> tuple[Pipeline | None, list[str]]:
+    """The pipeline of a file, or everything that is wrong with it; `changes` replace keys of [pipeline]."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgumentError(f"cannot read the pipeline file {path}: {error.strerror}") from error
     except ValueError as error:  # not TOML, or not even text
         raise InvalidArgumentError(f"the pipeline file {path} is not valid TOML: {error}") from error
+    head = content.get("pipeline", {})
+    if changes and isinstance(head, dict):
+        content["pipeline"] = head | dict(changes)
     return build_pipeline(content, folder=Path(path).resolve().parent, name=Path(path).stem)
+
+
+def choose(pipeline: Pipeline, only: list[str]) -> Pipeline:
+    """The pipeline with these flows alone, or with all of them if none is named."""
+    names = [flow.name for flow in pipeline.flows]
+    for name in only:
+        if name not in names:
+            raise InvalidArgumentError(f'there is no flow "{name}"{nearest(name, names)}')
+    if not only:
+        return pipeline
+    return msgspec.structs.replace(pipeline, flows=tuple(flow for flow in pipeline.flows if flow.name in only))
 
 
 def ready_made(use: str, settings: list[str], pipeline: Mapping[str, object]) -> tuple[Pipeline | None, list[str]]:

@@ -1,0 +1,254 @@
+"""A Delta table as a sink, without a Java library: tasks write Parquet, the driver commits once per micro-batch.
+
+A commit carries the query's id and the batch's number as an application transaction. Before committing the driver reads
+the table's own record of the last such number, so a batch that is run again finds itself there and adds nothing.
+
+The rule kept here: this module travels to executors by value, so it needs nothing but the standard library, pyspark and
+pyarrow there, and deltalake on the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+FORMAT = "penstock_delta"
+MISSING = "penstock: the Delta sink needs the deltalake package: pip install 'penstock[delta]'"
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+ROWS_PER_GROUP = 131_072
+BYTES_PER_GROUP = 32 << 20  # a task holds no more than this of one file
+
+
+@dataclass(frozen=True)
+class File:
+    path: str  # relative to the table, as it stands on disk
+    size: int
+    rows: int
+    partition: tuple[str | None, ...]
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    query: str
+    files: list[File]
+
+
+class DeltaSink(DataSource):
+    """`writeStream.format("penstock_delta")` with the options path and partitionBy (joined with commas)."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaWriter:  # noqa: N802 - Spark's names
+        if overwrite:
+            raise ValueError("penstock: a Delta table is only appended to; use the mode append")
+        return DeltaWriter(self.options, schema)
+
+
+class DeltaWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self.path = options["path"]
+        self.partition_by = [each for each in options.get("partitionBy", "").split(",") if each]
+        own = {"path", "partitionby", "checkpointlocation", "queryname", "outputmode"}
+        self.storage = {key: value for key, value in options.items() if key.lower() not in own}
+        self.schema = schema
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        query = context.getLocalProperty("sql.streaming.queryId") or ""
+        batch = context.getLocalProperty("streaming.sql.batchId") or "0"
+        parts = PartFiles(self.path, self.partition_by, f"part-{int(batch):08d}-{context.partitionId():05d}")
+        try:
+            for each in iterator:
+                parts.add(each)
+            return Written(query, parts.close())
+        except BaseException:
+            parts.discard()
+            raise
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        written = [message for message in messages if isinstance(message, Written)]
+        files = [file for message in written for file in message.files]
+        query = next((message.query for message in written), "")
+        if not commit_files(self, query, batchId, files):
+            remove(self.path, files)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        remove(self.path, [file for message in messages if isinstance(message, Written) for file in message.files])
+
+
+class PartFiles:
+    """The files of one task: one per combination of partition values, and none for no rows."""
+
+    def __init__(self, root: str, partition_by: list[str], stem: str) -> None:
+        self.folder, self.root = file_system(root)
+        self.partition_by = partition_by
+        self.stem = stem
+        self.open: dict[tuple[str | None, ...], PartFile] = {}
+
+    def add(self, batch: Any) -> None:
+        for values, rows in split(batch, self.partition_by):
+            if values not in self.open:
+                self.open[values] = PartFile(self.folder, self.root, self._path(values))
+            self.open[values].add(rows)
+
+    def _path(self, values: tuple[str | None, ...]) -> str:
+        pairs = zip(self.partition_by, values, strict=True)
+        folders = [f"{quote(name, safe='')}={NULL_FOLDER if v is None else quote(v, safe='')}" for name, v in pairs]
+        return "/".join([*folders, f"{self.stem}-{uuid.uuid4().hex}.parquet"])
+
+    def close(self) -> list[File]:
+        return [File(part.path, *part.close(), values) for values, part in self.open.items()]
+
+    def discard(self) -> None:
+        for part in self.open.values():
+            with suppress(Exception):
+                part.close()
+                self.folder.delete_file(f"{self.root}/{part.path}")
+
+
+class PartFile:
+    """One Parquet file, written in row groups of a bounded size."""
+
+    def __init__(self, folder: Any, root: str, path: str) -> None:
+        self.path = path
+        self._target = f"{root}/{path}"
+        self._folder = folder
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+        self._bytes = self._rows = self._written = 0
+
+    def add(self, batch: Any) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= ROWS_PER_GROUP or self._bytes >= BYTES_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.Table.from_batches(self._waiting)
+        if self._writer is None:
+            self._folder.create_dir(self._target.rpartition("/")[0], recursive=True)
+            self._stream = self._folder.open_output_stream(self._target)
+            self._writer = pq.ParquetWriter(self._stream, table.schema, compression="zstd")
+        self._writer.write_table(table)
+        self._written += self._rows
+        self._waiting, self._bytes, self._rows = [], 0, 0
+
+    def close(self) -> tuple[int, int]:
+        """Bytes and rows."""
+        if self._waiting or self._writer is None:
+            self._flush()
+        self._writer.close()
+        self._stream.close()
+        return self._folder.get_file_info(self._target).size, self._written
+
+
+def split(batch: Any, partition_by: list[str]) -> Iterator[tuple[tuple[str | None, ...], Any]]:
+    """The rows of each combination of partition values, without these columns: a Delta file does not hold them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if batch.num_rows == 0:
+        return
+    if not partition_by:
+        yield (), batch
+        return
+    texts = [pc.cast(batch.column(name), pa.string()) for name in partition_by]
+    rest = batch.drop_columns(partition_by)
+    keys: dict[tuple[str | None, ...], list[int]] = {}
+    for row, key in enumerate(zip(*(text.to_pylist() for text in texts), strict=True)):
+        keys.setdefault(key, []).append(row)
+    for key, rows in keys.items():
+        yield key, rest.take(pa.array(rows))
+
+
+def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[File]) -> bool:
+    """One commit of these files; False if this batch was committed before."""
+    try:
+        from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+        from deltalake.transaction import create_table_with_add_actions
+    except ImportError:
+        raise ValueError(MISSING) from None
+    once = CommitProperties(app_transactions=[Transaction(query, batch_id)])
+    actions = [_action(file, writer.partition_by) for file in files]
+    schema = Schema.from_arrow(arrow_schema(writer.schema))
+    if not DeltaTable.is_deltatable(writer.path, writer.storage or None):
+        create_table_with_add_actions(
+            writer.path, schema, actions, "error", writer.partition_by or None,
+            storage_options=writer.storage or None, commit_properties=once,
+        )  # fmt: skip
+        return True
+    table = DeltaTable(writer.path, storage_options=writer.storage or None)
+    last = table.transaction_version(query)
+    if last is not None and last >= batch_id:
+        return False
+    check_table(table, arrow_schema(writer.schema), writer)
+    table.create_write_transaction(actions, "append", schema, writer.partition_by or None, commit_properties=once)
+    return True
+
+
+def check_table(table: Any, schema: Any, writer: DeltaWriter) -> None:
+    import pyarrow as pa
+
+    there = {field.name: str(field.type) for field in pa.schema(table.schema().to_arrow())}
+    ours = {field.name: str(field.type) for field in schema}
+    if _plain(there) != _plain(ours):
+        columns = ", ".join(f"{name} {kind}" for name, kind in there.items())
+        raise ValueError(f"penstock: the Delta table {writer.path} has other columns than the flow gives: {columns}")
+    if table.metadata().partition_columns != writer.partition_by:
+        kept = ", ".join(table.metadata().partition_columns) or "nothing"
+        raise ValueError(f"penstock: the Delta table {writer.path} is partitioned by {kept}")
+
+
+def _plain(columns: dict[str, str]) -> dict[str, str]:
+    """Types as they compare: Arrow has several names for a text, and for the fields inside a map."""
+    return {name: kind.split("<")[0].replace("large_", "").replace("_view", "") for name, kind in columns.items()}
+
+
+def _action(file: File, partition_by: list[str]) -> Any:
+    from deltalake.transaction import AddAction
+
+    values = dict(zip(partition_by, file.partition, strict=True))
+    now = int(time.time() * 1000)
+    # The log holds paths as in a URL, so what is escaped on disk is escaped once more.
+    return AddAction(quote(file.path, safe="/="), file.size, values, now, True, json.dumps({"numRecords": file.rows}))
+
+
+def arrow_schema(schema: StructType) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def remove(root: str, files: list[File]) -> None:
+    """Files that no commit names; what cannot be removed now, a vacuum of the table finds."""
+    folder, top = file_system(root)
+    for file in files:
+        with suppress(OSError):
+            folder.delete_file(f"{top}/{file.path}")
+
+
+def file_system(root: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    if "://" in root:
+        found, top = fs.FileSystem.from_uri(root)
+        return found, top.rstrip("/")
+    return fs.LocalFileSystem(), root.rstrip("/")

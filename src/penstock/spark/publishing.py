@@ -1,0 +1,87 @@
+"""Rows of a batch published once, whichever way the batch came about.
+
+The streaming sink has Spark's batch numbers for its publish-once keys. A replay and the batches of a ready-made flow
+are plain DataFrames; here their tasks publish them under a key that is the same when the same rows come again.
+
+The rule kept here: a partition's rows go out in the order they have, and what is published again must be the same
+number of rows as the first time, or it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+COUNTED = "published long, repeated long"
+
+
+def ensure_topic(options: dict[str, str]) -> None:
+    from pyspark_penstock.broker import Broker
+    from pyspark_penstock.options import parse
+
+    asked = parse(options)
+    Broker(asked.access).ask("topic.ensure", topic=asked.sink_topic)
+
+
+def publish(frame: DataFrame, options: dict[str, str], producer: str | None = None) -> int:
+    """Publish the rows of a frame with the columns of the sink; how many were new.
+
+    `producer` names the key; without one it is the running query and its batch.
+    """
+    from pyspark.sql import functions as F
+
+    ensure_topic(options)
+    counts = frame.mapInArrow(Publishing(options, producer), COUNTED)
+    row = counts.agg(F.sum("published"), F.sum("repeated")).first()
+    return int(row[0] or 0) if row is not None else 0
+
+
+class Publishing:
+    """What a task does: Arrow batches in, one row of counts out."""
+
+    def __init__(self, options: dict[str, str], producer: str | None) -> None:
+        self.options = options
+        self.producer = producer
+        self.rows = 0  # that went by
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        from pyspark_penstock.broker import Broker
+        from pyspark_penstock.chunks import chunks
+        from pyspark_penstock.options import parse
+        from pyspark_penstock.publishing import Upload
+
+        asked = parse(self.options)
+        upload = Upload(Broker(asked.access), {"topic": asked.sink_topic, "once": self._once(), "stage": False})
+        upload.send(chunks(self._passing(batches), asked.rows_per_request))
+        answered = sum(each["rows"] for each in upload.published)
+        if answered != self.rows:
+            raise ValueError(
+                f"penstock: {answered} rows were published under the name of this part before, and now it has "
+                f"{self.rows}; what is published again must be the same"
+            )
+        fresh = sum(each["rows"] for each in upload.published if not each["repeated"])
+        yield pa.RecordBatch.from_pydict({"published": [fresh], "repeated": [answered - fresh]})
+
+    def _passing(self, batches: Iterator[Any]) -> Iterator[Any]:
+        self.rows = 0
+        for batch in batches:
+            self.rows += batch.num_rows
+            yield batch
+
+    def _once(self) -> dict[str, Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if self.producer is not None:
+            return {"producer": f"{self.producer}/{context.partitionId()}", "epoch": 0}
+        query = context.getLocalProperty("sql.streaming.queryId")
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        if not query or batch is None:
+            raise ValueError("penstock: Spark does not tell its tasks which query they are of")
+        return {"producer": f"spark/{query}/results/{context.partitionId()}", "epoch": int(batch)}

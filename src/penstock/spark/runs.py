@@ -1,0 +1,148 @@
+"""A flow that runs: how far it is, how it ended, how it is stopped.
+
+The rule kept here: numbers come from Spark's own reports and are only ever added up; a failure is kept whole for the
+log and told in one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from penstock.spark.building import COUNTED, BatchFolder, source_options
+from penstock.spark.records import Flow, Pipeline
+from penstock.spark.sentences import sentence_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+class Failure(NamedTuple):
+    sentence: str
+    stack: str
+
+
+class Standing(NamedTuple):
+    """How far a flow is."""
+
+    rows_in: int = 0
+    rows_out: int | None = None  # None: nobody counts them
+    to_go: int | None = None  # None: not known
+    batches: int = 0
+    seconds: float = 0.0
+    active: bool = True
+    failure: Failure | None = None
+
+
+class Run(Protocol):
+    flow: Flow
+
+    def standing(self) -> Standing: ...
+
+    def stop(self) -> None: ...
+
+    def settle(self) -> None:
+        """Called once after the end."""
+
+
+class FailedRun:
+    """A flow that did not start."""
+
+    def __init__(self, flow: Flow, error: BaseException) -> None:
+        self.flow = flow
+        self._standing = Standing(active=False, failure=failure_of(error))
+
+    def standing(self) -> Standing:
+        return self._standing
+
+    def stop(self) -> None:
+        """It does not run."""
+
+    def settle(self) -> None:
+        """It did not run."""
+
+
+class StreamRun:
+    """A streaming query."""
+
+    def __init__(self, pipeline: Pipeline, flow: Flow, query: StreamingQuery, folder: BatchFolder | None) -> None:
+        self.flow = flow
+        self.query = query
+        self._pipeline = pipeline
+        self._folder = folder
+        self._begun = time.monotonic()
+        self._seen: int = -1  # the last batch that was counted
+        self._standing = Standing()
+        self._end: dict[str, int] = {}  # offsets that are done
+        self._stopped = False
+
+    def standing(self) -> Standing:
+        """The numbers now. Asked often enough: Spark keeps its last hundred reports."""
+        if not self._standing.active:
+            return self._standing
+        active = self.query.isActive  # before the reports: a query that ends in between has its last one counted
+        for report in self.query.recentProgress:
+            self._count(report)
+        now = self._standing._replace(seconds=time.monotonic() - self._begun, active=active)
+        if self._folder is not None and self._folder.rows:
+            now = now._replace(rows_out=self._folder.rows)
+        if not active and not self._stopped:
+            error = self.query.exception()
+            now = now._replace(failure=failure_of(error) if error is not None else None)
+        self._standing = now
+        return now
+
+    def _count(self, report: Mapping[str, Any]) -> None:
+        sources = report["sources"]
+        ends, tails = (_offsets(sources, name) for name in ("endOffset", "latestOffset"))
+        if tails:
+            self._standing = self._standing._replace(to_go=sum(max(0, tails[t] - ends.get(t, 0)) for t in tails))
+        if report["batchId"] <= self._seen or "addBatch" not in report["durationMs"]:
+            return  # counted before, or only a sign of life
+        self._seen = report["batchId"]
+        self._end = ends
+        so_far = self._standing
+        self._standing = so_far._replace(
+            rows_in=so_far.rows_in + (report["numInputRows"] or 0),
+            rows_out=_added(so_far.rows_out, report["observedMetrics"].get(COUNTED)),
+            batches=so_far.batches + 1,
+        )
+
+    def stop(self) -> None:
+        self._stopped = True
+        with suppress(Exception):  # it may end by itself in this moment
+            self.query.stop()
+
+    def settle(self) -> None:
+        """Move the cursor over the last batch: Spark tells its source of a batch only when the next one is planned."""
+        if self.flow.source.format or not self._end or self._standing.failure is not None:
+            return
+        with suppress(Exception):  # the next run moves it; the truth is in the checkpoint
+            from pyspark_penstock.broker import Broker
+            from pyspark_penstock.options import parse
+
+            options = parse(source_options(self._pipeline, self.flow))
+            offsets = {topic: offset for topic, offset in self._end.items() if offset}
+            Broker(options.access).ask("cursor.advance", name=options.consumer, offsets=offsets, many=options.many)
+
+
+def _offsets(sources: list[Any], name: str) -> dict[str, int]:
+    """Offsets by topic, out of the JSON of a report; another source's offsets look like anything and are left out."""
+    found: dict[str, int] = {}
+    for source in sources:
+        with suppress(ValueError, TypeError):
+            offsets = json.loads(source[name])
+            found |= {key: value for key, value in offsets.items() if "/" in key and isinstance(value, int)}
+    return found
+
+
+def _added(so_far: int | None, observed: Any) -> int | None:
+    return so_far if observed is None else (so_far or 0) + int(observed["rows"])
+
+
+def failure_of(error: BaseException) -> Failure:
+    return Failure(sentence_of(error), "".join(traceback.format_exception(error)))

@@ -1,0 +1,137 @@
+"""A Spark session that keeps quiet.
+
+The rule kept here: what Spark prints goes to a log file unless somebody asked for it, a Ctrl-C of the terminal does not
+reach Spark's processes (we stop the flows, they do not die under them), and what a user sets wins over our defaults.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.errors import FailedPreconditionError, UnavailableError
+from penstock.spark.java import use_java
+from penstock.spark.sentences import sentence_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MISSING = "pipelines run on Spark, which is not installed: pip install 'penstock[spark]'"
+LOCAL = "local[*]"
+
+DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",  # days and minutes are the same on every machine
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.scheduler.mode": "FAIR",  # flows share the cores instead of queueing
+}
+LOCAL_DEFAULTS = {
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),  # state of every flow is kept in so many parts
+}
+
+
+class Place(NamedTuple):
+    """Where Spark runs: its own process here, a cluster, or a Connect server."""
+
+    master: str | None = None
+    remote: str | None = None
+
+    @property
+    def local(self) -> bool:
+        return self.remote is None and (self.master is None or self.master.startswith("local"))
+
+    def __str__(self) -> str:
+        return self.remote or self.master or LOCAL
+
+
+HERE = Place()
+
+
+def require_spark() -> None:
+    """FailedPreconditionError if the packages are not there."""
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise FailedPreconditionError(MISSING) from error
+
+
+def open_session(name: str, confs: Mapping[str, str], place: Place = HERE, *, log: Path | None = None) -> SparkSession:
+    """A session; `log` takes what Spark prints, without one it is printed."""
+    require_spark()
+    _hush(log)
+    if place.remote is not None:
+        return _remote_session(place.remote, confs)
+    use_java(os.environ)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark import SparkConf
+
+    conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(place.master or LOCAL)
+    for key, value in {**DEFAULTS, **(LOCAL_DEFAULTS if place.local else {}), **_scratch(log), **confs}.items():
+        conf.set(key, value)
+    if log is None and "spark.log.level" not in confs:
+        conf.set("spark.log.level", "WARN")
+    return _classic_session(conf, log)
+
+
+def _hush(log: Path | None) -> None:
+    """Python's side of Spark: warnings about its own libraries, and failures logged that are told in a sentence."""
+    warnings.filterwarnings("ignore", module=r"pyspark\..*")
+    if log is not None:
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _scratch(log: Path | None) -> dict[str, str]:
+    """Spark makes a warehouse folder wherever it is started; ours stays with the logs."""
+    return {"spark.sql.warehouse.dir": str(log.parent / "warehouse")} if log is not None else {}
+
+
+def _classic_session(conf: Any, log: Path | None) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    try:
+        if SparkContext._gateway is None:
+            SparkContext._gateway = _launched(launch_gateway, conf, log)
+            SparkContext._jvm = SparkContext._gateway.jvm
+        return SparkSession(SparkContext(conf=conf))
+    except Exception as error:
+        told = f"; what it said is in {log}" if log is not None else ""
+        raise UnavailableError(f"Spark did not start: {sentence_of(error)}{told}") from error
+
+
+def _launched(launch: Any, conf: Any, log: Path | None) -> Any:
+    """Spark's process in a session of its own, out of reach of the terminal's Ctrl-C."""
+    if log is None:
+        return launch(conf, {"start_new_session": True})
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as stderr:
+        return launch(conf, {"start_new_session": True, "stderr": stderr})
+
+
+def _remote_session(url: str, confs: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    try:
+        session = SparkSession.builder.remote(url).create()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        session.version  # noqa: B018 - the first call that needs the server
+    except Exception as error:
+        raise UnavailableError(f"no Spark Connect server answers at {url}: {sentence_of(error)}") from error
+    for key, value in confs.items():
+        with suppress(Exception):  # a server's fixed confs are its operator's; the rest is taken
+            session.conf.set(key, value)
+    return session
