@@ -6,10 +6,15 @@ log can be moved along under the longest scan; every row is checked before it is
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
 
-from penstock.broker.model import Message
+import msgspec
+
 from penstock.broker.names import MAX_OFFSET, log_key
 from penstock.errors import DamagedStoreError
 from penstock.journal.floors import Floors
@@ -17,10 +22,33 @@ from penstock.journal.port import StoredBatch
 from penstock.journal.sqlite.connection import SQL, open_reader
 from penstock.journal.sqlite.errors import Translation
 from penstock.journal.sqlite.folder import database_in
-from penstock.journal.sqlite.readers import Readers, last_between
-from penstock.journal.sqlite.rows import Row, check_batch, first_of, open_batch, require_between
+from penstock.journal.sqlite.readers import Readers
+from penstock.journal.sqlite.rows import Row, check_batch, first_of, require_between
 
 FETCH_BYTES = 4 << 20  # read under one view
+PLACES_KEPT = 64  # whoever cuts a range asks for the same batches again and again
+
+
+class Places(NamedTuple):
+    """Where the messages of a stored batch lie, in bytes, and where the last one ends."""
+
+    first: int
+    positions: array[int]
+
+
+class Sized(msgspec.Struct, array_like=True, gc=False):
+    """The front of a stored message, of which only the place is looked at."""
+
+    data: msgspec.Raw
+    attributes: msgspec.Raw
+    ordering_key: msgspec.Raw
+    publish_time: int
+    offset: int
+    position: int
+    size: int
+
+
+_sized = msgspec.msgpack.Decoder(list[Sized])
 
 
 class LogScanner:
@@ -28,6 +56,8 @@ class LogScanner:
         database = database_in(folder)
         self._reading = Translation(folder, writing=False)
         self._readers = Readers(lambda: open_reader(database, None), Floors())
+        self._known: dict[int, Places] = {}  # by the id of the batch; a stored batch never changes
+        self._lock = Lock()
 
     def batches(self, topic: int, first: int, until: int) -> Iterator[StoredBatch]:
         wanted = first
@@ -41,11 +71,8 @@ class LogScanner:
     def position_of(self, topic: int, offset: int) -> int:
         if offset == 0:
             return 0
-        messages = self._batch_at(topic, offset)
-        place = offset - messages[0].offset
-        if place < len(messages):
-            return messages[place].position
-        return messages[-1].position + messages[-1].size  # a message that is still to come
+        places = self._places_at(topic, offset)
+        return places.positions[offset - places.first]
 
     def offset_of(self, topic: int, position: int, low: int, high: int) -> int:
         """By guessing from the mean size between two known places, and by halves where the guess is far off."""
@@ -53,15 +80,14 @@ class LogScanner:
         halve = False
         while low < high and start < position:
             guess = (low + high) // 2 if halve else _interpolated(low, high, start, end, position)
-            messages = self._batch_at(topic, guess)
-            first, last = messages[0], messages[-1]
-            if first.position <= position <= last.position:
-                return min(_first_at(messages, position), high)
+            first, positions = self._places_at(topic, guess)
+            if positions[0] <= position <= positions[-1]:
+                return min(first + bisect_left(positions, position), high)
             span = high - low
-            if last.position < position:
-                low, start = last.offset + 1, last.position + last.size
+            if positions[-1] < position:
+                low, start = first + len(positions) - 1, positions[-1]
             else:
-                high, end = first.offset, first.position
+                high, end = first, positions[0]
             halve = high - low > span // 2
         return min(low, high)
 
@@ -98,23 +124,43 @@ class LogScanner:
                 cursor.close(True)
         return rows
 
-    def _batch_at(self, topic: int, offset: int) -> list[Message]:
-        """The batch that holds an offset, or ends right before it."""
+    def _places_at(self, topic: int, offset: int) -> Places:
+        """Of the batch that holds an offset, or ends right before it."""
+        span = (log_key(topic, 0), log_key(topic, offset))
         with self._reading, self._readers.connection() as reader:
-            row = last_between(reader, log_key(topic, 0), log_key(topic, offset))
-        if row is None or row[1] < offset:
+            keys: list[Row] = reader.execute(SQL["last_id_between"], span).fetchall()
+            places = self._known.get(keys[0][0]) if keys else None
+            rows: list[Row] = reader.execute(SQL["last_batch_between"], span).fetchall() if places is None else []
+        if rows:
+            places = _places(rows[0], *span)
+            self._remember(rows[0][0], places)
+        if places is None or offset - places.first >= len(places.positions):
             raise _gap(topic, offset, offset + 1)
-        return open_batch(row)
+        return places
+
+    def _remember(self, key: int, places: Places) -> None:
+        with self._lock:
+            if len(self._known) >= PLACES_KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[key] = places
+
+
+def _places(row: Row, low: int, high: int) -> Places:
+    check_batch(row)
+    require_between(row[0], low, high)
+    try:
+        messages = _sized.decode(row[4])
+    except msgspec.DecodeError as error:
+        raise DamagedStoreError(f"A batch of messages cannot be decoded: {error}.") from error
+    positions = array("q", [message.position for message in messages])
+    positions.append(messages[-1].position + messages[-1].size)
+    return Places(first_of(row[0]), positions)
 
 
 def _interpolated(low: int, high: int, start: int, end: int, position: int) -> int:
     if end <= start:
         return low
     return min(low + (high - low) * (position - start) // (end - start), high - 1)
-
-
-def _first_at(messages: list[Message], position: int) -> int:
-    return next(message.offset for message in messages if message.position >= position)
 
 
 def _gap(topic: int, first: int, until: int) -> DamagedStoreError:
