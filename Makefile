@@ -16,7 +16,7 @@ LOCK := .venv-lock
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup serve test check bench nightly lock clean python
+.PHONY: help setup serve test check bench pipeline nightly lock clean python
 
 help: ## this list
 	@echo "Penstock, a durable message broker. Targets:"

@@ -136,7 +136,8 @@ def _offsets(sources: list[Any], name: str) -> dict[str, int]:
     for source in sources:
         with suppress(ValueError, TypeError):
             offsets = json.loads(source[name])
-            found |= {key: value for key, value in offsets.items() if "/" in key and isinstance(value, int)}
+            if isinstance(offsets, dict):
+                found |= {key: value for key, value in offsets.items() if "/" in key and isinstance(value, int)}
     return found
 
 

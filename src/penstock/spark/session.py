@@ -88,6 +88,7 @@ def open_session(name: str, confs: Mapping[str, str], place: Place = HERE, *, lo
 def _hush(log: Path | None) -> None:
     """Python's side of Spark: warnings about its own libraries, and failures logged that are told in a sentence."""
     warnings.filterwarnings("ignore", module=r"pyspark\..*")
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support")
     if log is not None:
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -1,0 +1,47 @@
+"""Pipelines run inside the test process, on the session all tests share."""
+
+from __future__ import annotations
+
+import threading
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from penstock.spark.reading import build_pipeline
+from penstock.spark.records import Pipeline
+from penstock.spark.runner import Outcome, run_flows
+from penstock.spark.runs import Standing
+from tests.spark.servers import Server
+
+
+def build(text: str, folder: Path, server: Server, name: str = "") -> Pipeline:
+    """A pipeline on a server; the folder's name keeps the cursors of tests apart."""
+    content: dict[str, Any] = tomllib.loads(text)
+    content["pipeline"] = {"endpoint": server.endpoint, "name": name or f"p-{folder.name}"[:60]}
+    pipeline, problems = build_pipeline(content, folder=folder, name="test")
+    assert pipeline is not None, problems
+    return pipeline
+
+
+def run(spark: Any, pipeline: Pipeline, *, stop: threading.Event | None = None, show: Any = None) -> Outcome:
+    show = show or (lambda _standings, _now: None)
+    return run_flows(spark, pipeline, show=show, stop=stop or threading.Event(), logs=Path(pipeline.state) / "log")
+
+
+def run_one(spark: Any, pipeline: Pipeline) -> Standing:
+    """Run a pipeline of one flow that is to succeed."""
+    (standing,) = run(spark, pipeline).standings.values()
+    assert standing.failure is None, standing.failure
+    return standing
+
+
+def forget_last_commit(checkpoint: str) -> None:
+    """As if Spark had died after the sink was done and before the checkpoint knew: the batch is run again."""
+    commits = Path(checkpoint) / "commits"
+    last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    last.unlink()
+    (commits / f".{last.name}.crc").unlink(missing_ok=True)
+
+
+def short(topic: str) -> str:
+    return topic.rpartition("/")[2]

@@ -1,0 +1,233 @@
+"""Every place a flow can write to, and that a batch run again adds nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from tests.spark.pipelines import build, forget_last_commit, run, run_one, short
+from tests.spark.servers import Server
+
+ROWS = [f"row-{number:03d}".encode() for number in range(100)]
+
+
+def test_sql_to_a_topic_takes_only_what_is_new(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(*ROWS)
+    target = f"{short(topic)}-even"
+    text = f"""
+        [flows.even]
+        from = "{short(topic)}"
+        sql = "SELECT upper(CAST(data AS STRING)) AS data, map('n', CAST(offset AS STRING)) AS attributes FROM source WHERE offset % 2 = 0"
+        to = "{target}"
+        options = {{ maxOffsetsPerTrigger = 40 }}
+    """  # noqa: E501
+    pipeline = build(text, tmp_path, server)
+    first = run_one(spark, pipeline)
+    assert (first.rows_in, first.rows_out, first.to_go, first.batches) == (100, 50, 0, 3)
+    server.publish(topic, [b"late-0", b"late-1"])
+    second = run_one(spark, pipeline)
+    assert (second.rows_in, second.rows_out) == (2, 1)
+    rows = server.rows(target)
+    assert sorted(row["data"] for row in rows) == sorted([each.upper() for each in ROWS[::2]] + [b"LATE-0"])
+    assert ("n", "100") in rows[-1]["attributes"]
+
+
+def test_a_topic_gets_a_batch_that_is_run_again_once(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, target = make_topic(*ROWS), make_topic()
+    text = f'''
+        [flows.copy]
+        from = "{topic}"
+        sql = "SELECT data FROM source"
+        to = "{target}"
+        options = {{ maxOffsetsPerTrigger = 60 }}
+    '''
+    pipeline = build(text, tmp_path, server)
+    run_one(spark, pipeline)
+    forget_last_commit(pipeline.flows[0].checkpoint)
+    assert run_one(spark, pipeline).rows_in == 40
+    assert server.data(target) == ROWS
+
+
+def test_the_cursor_follows_to_the_end(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(*ROWS)
+    pipeline = build(f'[flows.copy]\nfrom = "{topic}"\nto = {{ parquet = "out" }}', tmp_path, server, "cursors")
+    run_one(spark, pipeline)
+    (cursor,) = server.ask("cursor.list", name="cursors-copy")["cursors"]
+    assert (cursor["topic"], cursor["offset"], cursor["lag"]) == (topic, 100, 0)
+
+
+def test_parquet_in_folders(spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
+    topic = make_topic(*ROWS)
+    text = f"""
+        [flows.files]
+        from = "{topic}"
+        sql = "SELECT CAST(data AS STRING) AS text, offset % 4 AS part FROM source"
+        to = {{ parquet = "out", partition_by = ["part"] }}
+        options = {{ maxOffsetsPerTrigger = 60 }}
+    """
+    pipeline = build(text, tmp_path, server)
+    standing = run_one(spark, pipeline)
+    assert (standing.rows_in, standing.rows_out, standing.batches) == (100, 100, 2)
+    assert {path.name for path in (tmp_path / "out").glob("part=*")} == {f"part={part}" for part in range(4)}
+    forget_last_commit(pipeline.flows[0].checkpoint)
+    run_one(spark, pipeline)
+    assert sorted(row.text for row in spark.read.parquet(str(tmp_path / "out")).collect()) == [r.decode() for r in ROWS]
+
+
+def test_files_of_a_run_whose_checkpoint_is_gone_are_not_added_to(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(*ROWS)
+    text = f'[flows.files]\nfrom = "{topic}"\nto = {{ parquet = "out" }}\ncheckpoint = "%s"'
+    run_one(spark, build(text % "one", tmp_path, server))
+    outcome = run(spark, build(text % "two", tmp_path, server))
+    failure = outcome.standings["files"].failure
+    assert failure is not None
+    assert failure.sentence == (
+        f"{tmp_path}/out holds the files of a run whose checkpoint is not at {tmp_path}/two; "
+        "give back that checkpoint, or name another folder"
+    )
+
+
+def delta_rows(folder: Path) -> list[str]:
+    table = DeltaTable(folder)
+    found = [pq.ParquetFile(uri.removeprefix("file://")).read(["text"]) for uri in table.file_uris()]
+    return sorted(text for part in found for text in part.column("text").to_pylist())
+
+
+DELTA = """
+    [flows.table]
+    from = "%s"
+    sql = "SELECT CAST(data AS STRING) AS text, attributes, publish_time, string(offset %% 2) AS half FROM source"
+    to = { delta = "table", partition_by = ["half"] }
+    options = { maxOffsetsPerTrigger = 60 }
+"""
+
+
+def test_delta_commits_a_batch_once(spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
+    pipeline = build(DELTA % make_topic(*ROWS), tmp_path, server)
+    standing = run_one(spark, pipeline)
+    assert (standing.rows_out, standing.batches) == (100, 2)
+    table = DeltaTable(tmp_path / "table")
+    assert table.version() == 1
+    assert table.metadata().partition_columns == ["half"]
+    files = sorted(str(path) for path in (tmp_path / "table").rglob("*.parquet"))
+    forget_last_commit(pipeline.flows[0].checkpoint)
+    assert run_one(spark, pipeline).rows_in == 40
+    assert DeltaTable(tmp_path / "table").version() == 1
+    assert sorted(str(path) for path in (tmp_path / "table").rglob("*.parquet")) == files, "no files are left over"
+    assert delta_rows(tmp_path / "table") == [row.decode() for row in ROWS]
+
+
+def test_a_delta_table_with_other_columns_is_not_written_to(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(*ROWS)
+    run_one(spark, build(DELTA % topic, tmp_path, server))
+    text = f"""
+        [flows.other]
+        from = "{topic}"
+        sql = "SELECT offset AS text FROM source"
+        to = {{ delta = "table" }}
+    """
+    failure = run(spark, build(text, tmp_path, server)).standings["other"].failure
+    assert failure is not None
+    assert failure.sentence.startswith(f"the Delta table {tmp_path}/table has other columns than the flow gives: text ")
+    assert delta_rows(tmp_path / "table") == [row.decode() for row in ROWS]
+
+
+def test_the_console(spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
+    text = f'[flows.show]\nfrom = "{make_topic(*ROWS)}"\nto = {{ console = true, options = {{ numRows = 3 }} }}'
+    assert run_one(spark, build(text, tmp_path, server)).rows_out == 100
+
+
+PYTHON = """
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import udf
+
+def backwards(text):
+    return text[::-1]
+
+def turn(frame: DataFrame) -> DataFrame:
+    reverse = udf(backwards, "string")
+    return frame.select(reverse(frame.data.cast("string")).alias("data"))
+
+def broken(frame):
+    return 7
+"""
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+def test_a_python_function_beside_the_file(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "turning.py").write_text(PYTHON)
+    topic, target = make_topic(b"abc", b"def"), make_topic()
+    text = f'[flows.turn]\nfrom = "{topic}"\npython = "turning.py:%s"\nto = "{target}"'
+    assert run_one(spark, build(text % "turn", tmp_path, server)).rows_out == 2
+    assert server.data(target) == [b"cba", b"fed"]
+    failure = run(spark, build(text % "broken", tmp_path, server)).standings["turn"].failure
+    assert failure is not None
+    assert failure.sentence == "turning.py:broken gave int and not a DataFrame"
+
+
+def test_counts_per_key_in_complete_mode(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(b"a", b"b", b"a")
+    text = f"""
+        [flows.sums]
+        from = "{topic}"
+        sql = "SELECT CAST(data AS STRING) AS word, count(*) AS times FROM source GROUP BY 1"
+        to = {{ console = true }}
+        mode = "complete"
+    """
+    assert run_one(spark, build(text, tmp_path, server)).rows_out == 2
+
+
+def test_a_flow_that_goes_on_until_it_is_stopped(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, target = make_topic(*ROWS), make_topic()
+    text = f'[flows.live]\nfrom = "{topic}"\nsql = "SELECT data FROM source"\nto = "{target}"\ntrigger = "100ms"'
+    stop = threading.Event()
+    more = [b"more"]
+
+    def show(standings: Any, _now: float) -> None:
+        if standings["live"].rows_in == 100 and more:
+            server.publish(topic, [more.pop()])
+        if standings["live"].rows_in == 101:
+            stop.set()
+
+    outcome = run(spark, build(text, tmp_path, server), stop=stop, show=show)
+    assert outcome.stopped
+    assert outcome.standings["live"].failure is None
+    assert server.data(target) == [*ROWS, b"more"]
+
+
+def test_another_source_of_sparks_in_one_batch(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    target = make_topic()
+    text = f"""
+        [flows.numbers]
+        from = {{ format = "rate-micro-batch" }}
+        sql = "SELECT CAST(value AS STRING) AS data FROM source"
+        to = "{target}"
+        options = {{ rowsPerBatch = 10, numPartitions = 1 }}
+        trigger = "once"
+    """
+    assert run_one(spark, build(text, tmp_path, server)).rows_out == 10
+    assert server.data(target) == [str(number).encode() for number in range(10)]
