@@ -23,6 +23,8 @@ from penstock.wire.failure import where
 
 log = logging.getLogger("penstock.doors.flight")
 
+NICENESS = 5  # where processors are short, the broker goes before the scans
+
 
 class ReaderProcess:
     def __init__(self, own: socket.socket) -> None:
@@ -63,6 +65,7 @@ class ReaderProcess:
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the server is told to stop, and tells us when it has
+    os.nice(NICENESS)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
     ReaderProcess(socket.socket(fileno=int(sys.argv[1]))).run()
 

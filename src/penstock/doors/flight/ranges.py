@@ -18,6 +18,10 @@ from penstock.errors import InvalidArgumentError
 PARTS_MAX = 10_000
 
 
+class TooManyPartsError(InvalidArgumentError):
+    """That makes more than 10,000 parts; ask for larger ones"""
+
+
 class Span(NamedTuple):
     """A range of one topic, and where it lies in bytes."""
 
@@ -90,18 +94,20 @@ def split(broker: Broker, spans: Sequence[Span], size: int, rows: int | None, pa
     total = sum(each.bytes for each in spans)
     target = max(1, min(size, -(-total // max(parts, 1))))
     found: list[Span] = []
+    if sum(-(-each.bytes // target) for each in spans) > PARTS_MAX + len(spans):
+        raise TooManyPartsError
     for each in spans:
         for part in _by_bytes(broker, each, target):
             found += _by_rows(broker, part, rows)
             if len(found) > PARTS_MAX:
-                raise InvalidArgumentError(f"That makes more than {PARTS_MAX} parts; ask for larger ones")
+                raise TooManyPartsError
     return _at_least(broker, found, min(parts, PARTS_MAX))
 
 
 def _by_bytes(broker: Broker, whole: Span, target: int) -> Iterator[Span]:
     count = max(1, -(-whole.bytes // target))
     first, start = whole.first, whole.start
-    for number in range(1, min(count, PARTS_MAX) + 1):
+    for number in range(1, count + 1):
         until = whole.until
         if number < count:
             until = broker.offset(whole.topic, whole.start + whole.bytes * number // count, first, whole.until)
@@ -114,7 +120,7 @@ def _by_bytes(broker: Broker, whole: Span, target: int) -> Iterator[Span]:
 def _by_rows(broker: Broker, part: Span, rows: int | None) -> list[Span]:
     count = 1 if rows is None else max(1, -(-part.rows // max(rows, 1)))
     if count > PARTS_MAX:
-        raise InvalidArgumentError(f"That makes more than {PARTS_MAX} parts; ask for larger ones")
+        raise TooManyPartsError
     edges = [part.first + part.rows * number // count for number in range(count + 1)]
     return [span(broker, part.topic, first, until) for first, until in pairwise(edges)]
 

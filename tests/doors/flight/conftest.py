@@ -1,0 +1,42 @@
+"""One server with a data folder and one without for all tests of a module: they use topics of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doors.flight.world import Client, FlightServer, served, talking
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlightServer]:
+    folder = tmp_path_factory.mktemp("disk")
+    with served(folder, "--data", str(folder / "data")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlightServer]:
+    with served(tmp_path_factory.mktemp("memory"), "--memory") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(disk: FlightServer) -> Iterator[Client]:
+    with talking(disk) as client:
+        yield client
+
+
+@pytest.fixture(scope="module", params=["disk", "memory"])
+def either(request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A client of each kind of server in turn."""
+    server: FlightServer = request.getfixturevalue(request.param)
+    with talking(server) as client:
+        yield client
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path

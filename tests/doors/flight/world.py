@@ -1,0 +1,231 @@
+"""A real server process with its Flight door open, and a client that speaks to it as any Flight client would.
+
+The rule kept here: free ports, processes ended by their own id, and a server's log shown when it does not answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.flight as flight
+
+SECONDS = 30  # only a failing test waits so long
+MAP = pa.map_(pa.string(), pa.string())
+
+
+class Refused(Exception):  # noqa: N818 - it reads as what happened
+    def __init__(self, error: flight.FlightError) -> None:
+        self.details = json.loads(error.extra_info)
+        self.code = self.details["code"]
+        self.message = self.details["message"]
+        self.kind = type(error)
+        super().__init__(f"{self.code}: {self.message}")
+
+
+class Client:
+    def __init__(self, address: str, *, token: str = "", **options: Any) -> None:
+        scheme = "grpc+tls" if options else "grpc"
+        self._client = flight.connect(f"{scheme}://{address}", **options)
+        headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+        self._options = flight.FlightCallOptions(timeout=SECONDS, headers=headers)
+
+    def act(self, kind: str, /, **body: Any) -> Any:
+        return json.loads(self.raw(kind, json.dumps(body).encode()))
+
+    def raw(self, kind: str, body: bytes) -> bytes:
+        with refusals():
+            (result,) = self._client.do_action(flight.Action(kind, body), self._options)
+            return bytes(result.body.to_pybytes())
+
+    def get(self, **ticket: Any) -> pa.Table:
+        return self.get_raw(json.dumps(ticket).encode())
+
+    def get_raw(self, ticket: bytes) -> pa.Table:
+        with refusals():
+            return self._client.do_get(flight.Ticket(ticket), self._options).read_all()
+
+    def scan(self, **ticket: Any) -> Any:
+        """A stream to be read by the caller."""
+        return self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), self._options)
+
+    def put(
+        self,
+        command: dict[str, Any] | bytes,
+        batches: Sequence[pa.RecordBatch],
+        sequences: Sequence[int] = (),
+        *,
+        together: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Results of batches sent one after the other, or all before the first answer is read."""
+        body = command if isinstance(command, bytes) else json.dumps(command).encode()
+        with refusals():
+            writer, reader = self._client.do_put(
+                flight.FlightDescriptor.for_command(body), batches[0].schema, self._options
+            )
+            answers: list[Any] = []
+            try:
+                for index, batch in enumerate(batches):
+                    if sequences:
+                        writer.write_with_metadata(batch, json.dumps({"sequence": sequences[index]}).encode())
+                    else:
+                        writer.write_batch(batch)
+                    if not together:
+                        answers.append(reader.read())
+                writer.done_writing()
+                if together:
+                    answers += [reader.read() for _ in batches]
+            finally:
+                writer.close()
+            return [json.loads(answer.to_pybytes()) for answer in answers if answer is not None]
+
+    def bounds(self, topic: str) -> dict[str, int]:
+        found: dict[str, int] = next(iter(self.act("bounds", topics=[topic])["topics"].values()))
+        return found
+
+    def fill(self, topic: str, rows: int, *, start: int = 0, per_batch: int = 100) -> None:
+        """Messages m0, m1, ... in many stored batches."""
+        self.act("topic.ensure", topic=topic)
+        batches = [
+            messages(range(first, min(first + per_batch, start + rows)))
+            for first in range(start, start + rows, per_batch)
+        ]
+        self.put({"topic": topic}, batches)
+
+    def close(self) -> None:
+        self._client.close()
+
+    @property
+    def client(self) -> flight.FlightClient:
+        return self._client
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    try:
+        yield
+    except flight.FlightError as error:
+        if error.extra_info:
+            raise Refused(error) from error
+        raise
+
+
+def messages(numbers: Sequence[int]) -> pa.RecordBatch:
+    return pa.record_batch({"data": pa.array([f"m{number}".encode() for number in numbers], pa.binary())})
+
+
+class FlightServer:
+    def __init__(self, folder: Path, *arguments: str, port: int = 0, **environment: str) -> None:
+        self.folder = folder
+        self.port = port
+        self._arguments = arguments
+        self._environment = environment
+        self.start()
+
+    def start(self) -> None:
+        ready = self.folder / "ready.json"
+        ready.unlink(missing_ok=True)
+        known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        others = [f"--{door}-port=0" for door in ("pubsub", "http")] + ["--azure-port=off", "--text-port=off"]
+        command = [sys.executable, "-m", "penstock", "serve", *others, f"--flight-port={self.port}"]
+        with (self.folder / "log.txt").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--ready-file", str(ready), *self._arguments],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**known, **self._environment},
+            )
+        watch = threading.Timer(SECONDS, self.process.kill)
+        watch.start()
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("Ready."):
+                break
+        watch.cancel()
+        assert ready.exists(), self.log()
+        self.addresses: dict[str, str] = json.loads(ready.read_text())
+        self.address = self.addresses.get("flight", "")
+        self.port = int(self.address.rpartition(":")[2] or 0)
+
+    def log(self) -> str:
+        return (self.folder / "log.txt").read_text()
+
+    def reader(self) -> psutil.Process:
+        """The process that serves Flight."""
+        (child,) = psutil.Process(self.process.pid).children()
+        return child
+
+    def client(self, **options: Any) -> Client:
+        return Client(self.address, **options)
+
+    def metrics(self) -> str:
+        return self.fetch("http", "/metrics").decode()
+
+    def put(self, path: str, body: Any) -> None:
+        """Make something through the Pub/Sub door."""
+        self.fetch("pubsub", path, body, "PUT")
+
+    def fetch(self, door: str, path: str, body: Any = None, method: str | None = None) -> bytes:
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(f"http://{self.addresses[door]}{path}", data, method=method)
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
+            found: bytes = response.read()
+            return found
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self.process.kill()
+        self._wait()
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self._wait()
+
+    def _wait(self) -> int:
+        code = self.process.wait(SECONDS)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+
+@contextmanager
+def served(folder: Path, *arguments: str, **options: Any) -> Iterator[FlightServer]:
+    server = FlightServer(folder, *arguments, **options)
+    try:
+        yield server
+    finally:
+        if server.process.returncode is None:
+            assert server.stop() == 0, server.log()
+
+
+@contextmanager
+def talking(server: FlightServer, **options: Any) -> Iterator[Client]:
+    client = server.client(**options)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def until(happens: Callable[[], bool], what: str) -> None:
+    """Wait for something that has no signal of its own."""
+    end = time.monotonic() + SECONDS
+    while not happens():
+        assert time.monotonic() < end, f"{what} did not happen within {SECONDS} s"
+        time.sleep(0.01)
