@@ -99,3 +99,12 @@ def read_stream(spark: Any, server: Server) -> Callable[..., Any]:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> str:
     return str(tmp_path / "checkpoint")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A user-defined function of Spark warns of our pandas, which is newer than Spark has tried."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(
+                pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+            )

@@ -1,0 +1,101 @@
+"""Running streaming queries to their end, or to where they fail.
+
+The rule kept here: a query is always stopped, and waiting has a deadline.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.spark.servers import Server
+
+SECONDS = 120.0
+
+
+def start(frame: Any, checkpoint: str, sink: dict[str, Any] | None = None, **trigger: Any) -> Any:
+    """A running query: into nothing, or into a topic with the options of `sink`."""
+    writer = frame.writeStream.option("checkpointLocation", checkpoint).trigger(**(trigger or {"availableNow": True}))
+    writer = writer.format("penstock").options(**sink) if sink is not None else writer.format("noop")
+    return writer.start()
+
+
+def run(frame: Any, checkpoint: str, sink: dict[str, Any] | None = None, **trigger: Any) -> list[dict[str, Any]]:
+    """The progress of a query that ends by itself; batches without rows are left out."""
+    query = start(frame, checkpoint, sink, **trigger)
+    try:
+        assert query.awaitTermination(SECONDS), "the query goes on and on"
+        return [progress for progress in _progress(query) if progress["numInputRows"]]
+    finally:
+        query.stop()
+
+
+def _progress(query: Any) -> list[dict[str, Any]]:
+    import json
+
+    return [json.loads(each.json) for each in query.recentProgress]
+
+
+def sizes(progress: list[dict[str, Any]]) -> list[int]:
+    return [each["numInputRows"] for each in progress]
+
+
+def failure(action: Callable[[], Any]) -> str:
+    """The words of the error that an action ends with."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001 - Spark's errors have many classes
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+
+def sentence(words: str) -> str:
+    """What our error says in the words of Spark around it; the first line that counts has to have it."""
+    lines = [line for line in words.splitlines() if line.strip() and "thrown from the Python worker" not in line]
+    assert "penstock: " in lines[0], words
+    assert "Traceback" not in words, words
+    return lines[0].partition("penstock: ")[2]
+
+
+def failing(frame: Any, flag: Path, on: str = "") -> Any:
+    """The same data; the first task that meets some, or just this, fails if the flag is not there yet, and sets it."""
+    from pyspark.sql import functions
+
+    path, wanted = str(flag), on.encode()
+
+    @functions.udf("binary")
+    def fail_once(data):  # type: ignore[no-untyped-def] # Spark reads hints, and not these
+        import pathlib
+
+        if (not wanted or bytes(data) == wanted) and not pathlib.Path(path).exists():
+            pathlib.Path(path).touch()
+            raise RuntimeError("as the test wants it")
+        return data
+
+    return frame.select(fail_once("data").alias("data"))
+
+
+def wait_until(true: Callable[[], bool], seconds: float = SECONDS) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)
+
+
+def uncommit(checkpoint: str) -> int:
+    """Make Spark run the last batch of a checkpoint again, as after a crash before it was noted as done."""
+    commits = Path(checkpoint, "commits")
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    for path in [commits / str(last), commits / f".{last}.crc"]:
+        path.unlink(missing_ok=True)
+    for path in commits.glob(f"*{last}*"):  # checksums have several names
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+    return last
+
+
+def into(server: Server, topic: str, **options: Any) -> dict[str, Any]:
+    """The options of a sink."""
+    return {"endpoint": server.endpoint, "topic": topic} | options

@@ -1,0 +1,81 @@
+"""The canonical schema, pinned against what Spark makes of it, and the schema of the sink."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, MapType, StringType, StructField, StructType
+
+from pyspark_penstock import schema
+from pyspark_penstock.errors import PenstockError
+from tests.spark.conftest import MakeTopic
+from tests.spark.servers import Server
+
+STRING = StringType()
+
+
+def test_the_arrow_schema_is_the_one_spark_compares_with() -> None:
+    ours, sparks = schema.arrow(), to_arrow_schema(schema.struct(), timezone="UTC")
+    assert sparks.equals(ours)
+    assert all(field.nullable for field in ours)
+
+
+@pytest.mark.parametrize("name", schema.COLUMNS)
+def test_so_is_that_of_every_single_column(name: str) -> None:
+    assert to_arrow_schema(schema.struct([name]), timezone="UTC").equals(schema.arrow([name]))
+
+
+def test_the_broker_sends_that_schema(server: Server, make_topic: MakeTopic) -> None:
+    from pyarrow import flight
+
+    topic = make_topic(b"x")
+    with server.client() as client:
+        info = client.get_flight_info(flight.FlightDescriptor.for_path(topic))
+        assert info.schema.equals(schema.arrow())
+        assert client.do_get(info.endpoints[0].ticket).read_all().schema.equals(schema.arrow())
+
+
+def test_a_schema_given_by_the_user_may_choose_columns() -> None:
+    assert schema.wanted_columns(schema.struct(["data", "offset"])) == ("data", "offset")
+    with pytest.raises(PenstockError, match="there is no column 'value' to read"):
+        schema.wanted_columns(StructType([StructField("value", STRING)]))
+    with pytest.raises(PenstockError, match="column data is binary, not string; read it as it is and cast it"):
+        schema.wanted_columns(StructType([StructField("data", STRING)]))
+
+
+def sink(**columns: object) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])  # type: ignore[arg-type]
+
+
+def test_a_sink_takes_data_and_what_goes_with_it() -> None:
+    everything = sink(ordering_key=STRING, attributes=MapType(STRING, STRING), topic=STRING, data=STRING)
+    schema.check_sink(everything, None)
+    schema.check_sink(sink(data=STRING), "t")
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"data": LongType()}, "column data must be binary or string, not bigint"),
+        ({"data": STRING, "topic": IntegerType()}, "column topic must be string, not int"),
+        (
+            {"data": STRING, "attributes": MapType(STRING, LongType())},
+            "column attributes must be map<string,string>, not map<string,bigint>",
+        ),
+        ({"value": STRING}, r"column value \(string\) cannot be published \(the broker calls it data\)"),
+        ({"data": STRING, "key": STRING}, "the broker calls it ordering_key"),
+        ({"data": STRING, "headers": STRING}, "the broker calls them attributes"),
+        ({"data": STRING, "offset": LongType()}, "the broker gives offsets"),
+        ({"Data": STRING}, r"did you mean data\?"),
+        ({"data": STRING, "size": LongType()}, "the columns of the sink are data, topic, attributes, ordering_key"),
+        ({"topic": STRING}, r"a column named data \(binary or string\) is needed; there are topic"),
+    ],
+)
+def test_anything_else_is_refused_by_name(columns: dict[str, object], said: str) -> None:
+    with pytest.raises(PenstockError, match=said):
+        schema.check_sink(sink(**columns), "t")
+
+
+def test_a_sink_needs_to_know_where() -> None:
+    with pytest.raises(PenstockError, match="nothing says where to publish"):
+        schema.check_sink(sink(data=STRING), None)

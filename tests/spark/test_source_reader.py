@@ -1,0 +1,348 @@
+"""The reader of a stream, without Spark around it: where it starts, where batches end, how it waits and recovers."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
+
+from pyspark_penstock import streaming
+from pyspark_penstock.broker import Broker, Patience
+from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
+from pyspark_penstock.options import parse
+from pyspark_penstock.reading import PenstockReader, RangePartition
+from pyspark_penstock.schema import COLUMNS
+from pyspark_penstock.streaming import PenstockStreamReader
+from tests.spark.conftest import MakeTopic
+from tests.spark.servers import Server, serve
+
+ALL = ReadAllAvailable()
+
+
+def reader(server: Server, topic: str | None = None, **options: Any) -> PenstockStreamReader:
+    raw = {"endpoint": server.endpoint} | ({"topic": topic} if topic else {}) | options
+    asked = parse({"startingOffsets": "earliest"} | {name: str(value) for name, value in raw.items()})
+    return PenstockStreamReader(asked, asked.columns)
+
+
+def batch(server: Server, **options: Any) -> PenstockReader:
+    asked = parse({name: str(value) for name, value in ({"endpoint": server.endpoint} | options).items()})
+    return PenstockReader(asked, asked.columns)
+
+
+def read_all(source: Any, parts: Any) -> list[bytes]:
+    return [data for part in parts for rows in source.read(part) for data in rows.column("data").to_pylist()]
+
+
+# ---------------------------------------------------------------------- where it starts
+
+
+def test_a_stream_begins_with_what_comes(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"old")
+    stream = reader(server, topic, startingOffsets="latest")
+    server.publish(topic, [b"new"])
+    assert stream.initialOffset() == {topic: 2}
+    server.publish(topic, [b"newer"])
+    assert stream.initialOffset() == {topic: 2}  # worked out once
+
+
+def test_offsets_are_sorted_and_can_be_given_back_as_they_are(server: Server, make_topic: MakeTopic) -> None:
+    topics = [make_topic(b"1", b"2", name=f"sorted-{name}") for name in "cab"]
+    stream = reader(server, topics=",".join(topics))
+    end = stream.latestOffset(stream.initialOffset(), ALL)
+    assert list(end) == sorted(topics)
+    again = reader(server, topics=",".join(topics), startingOffsets=json.dumps(end))
+    assert again.initialOffset() == end
+    mixed = {topics[0]: -1, topics[1].rsplit("/", 1)[1]: 1}
+    assert reader(server, topics=",".join(topics), startingOffsets=json.dumps(mixed)).initialOffset() == {
+        topics[1]: 1,
+        topics[2]: 0,
+        topics[0]: 2,
+    }
+
+
+def test_offsets_of_a_topic_that_is_not_read_are_refused(server: Server, make_topic: MakeTopic) -> None:
+    stream = reader(server, make_topic(), startingOffsets='{"elsewhere": 1}')
+    with pytest.raises(PenstockError, match="startingOffsets names elsewhere, which is not among the topics"):
+        stream.initialOffset()
+
+
+def test_a_time_is_the_first_message_since(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"a", b"b")
+    second = server.rows(topic)[1]["publish_time"]
+    server.publish(topic, [b"c"])
+    third = server.rows(topic)[2]["publish_time"]
+    assert second < third
+    stamp = third.isoformat()
+    assert reader_at(server, topic, startingTimestamp=stamp).initialOffset() == {topic: 2}
+    later = "2100-01-01T00:00:00Z"
+    with pytest.raises(PenstockError, match=r"nothing was published to .* since startingTimestamp"):
+        reader_at(server, topic, startingTimestamp=later).initialOffset()
+    patient = {"startingTimestamp": later, "startingOffsetsByTimestampStrategy": "latest"}
+    assert reader_at(server, topic, **patient).initialOffset() == {topic: 3}
+    parts = batch(server, topic=topic, endingTimestamp=stamp)
+    assert read_all(parts, parts.partitions()) == [b"a", b"b"]
+
+
+def reader_at(server: Server, topic: str, **options: str) -> PenstockStreamReader:
+    asked = parse({"endpoint": server.endpoint, "topic": topic} | options)
+    return PenstockStreamReader(asked, COLUMNS)
+
+
+def test_a_named_start_is_kept_by_the_broker(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"old")
+    first = reader(server, topic, startingOffsets="latest", consumerName=f"named-{topic[-12:]}")
+    assert first.initialOffset() == {topic: 1}
+    server.publish(topic, [b"new"])
+    # The name wins over what startingOffsets says.
+    second = reader(server, topic, startingOffsets="earliest", consumerName=f"named-{topic[-12:]}")
+    assert second.initialOffset() == {topic: 1}
+    second.commit({topic: 2})
+    [cursor] = server.ask("cursor.list", name=f"named-{topic[-12:]}")["cursors"]
+    assert (cursor["offset"], cursor["lag"]) == (2, 0)
+    assert reader(server, topic, consumerName=f"named-{topic[-12:]}").initialOffset() == {topic: 2}
+
+
+# ---------------------------------------------------------------------- where a batch ends
+
+
+def test_limits_in_rows_and_bytes_both_apply(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(*[b"x" * 1000] * 20)
+    stream = reader(server, topic, maxOffsetsPerTrigger=8, maxBytesPerTrigger=5_500)
+    start = stream.initialOffset()
+    assert stream.getDefaultReadLimit() == ReadMaxRows(8)
+    assert stream.latestOffset(start, ReadMaxRows(3)) == {topic: 3}
+    by_bytes = stream.latestOffset(start, ReadMaxRows(8))[topic]
+    assert 3 < by_bytes < 6
+    assert stream.latestOffset(start, ReadMaxBytes(2_500))[topic] == 2
+    assert stream.latestOffset(start, ALL) == {topic: 20}
+    assert stream.reportLatestOffset() == {topic: 20}
+
+
+def test_several_topics_share_a_limit(server: Server, make_topic: MakeTopic) -> None:
+    large, small = make_topic(*[b"x"] * 30), make_topic(*[b"y"] * 10)
+    stream = reader(server, topics=f"{large},{small}", maxOffsetsPerTrigger=8)
+    end = stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
+    assert end == {large: 6, small: 2}
+
+
+def test_available_now_ends_where_it_was_when_it_began(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(*[b"x"] * 5)
+    stream = reader(server, topic, maxOffsetsPerTrigger=3, minOffsetsPerTrigger=100)
+    stream.prepareForTriggerAvailableNow()
+    server.publish(topic, [b"late"] * 5)
+    start = stream.initialOffset()
+    first = stream.latestOffset(start, ReadMaxRows(3))
+    second = stream.latestOffset(first, ReadMaxRows(3))
+    assert (first, second) == ({topic: 3}, {topic: 5})
+    before = time.monotonic()
+    assert stream.latestOffset(second, ReadMaxRows(3)) == second
+    assert time.monotonic() - before < streaming.IDLE_SECONDS  # nobody waits for what is not to be read
+
+
+def test_an_idle_stream_waits_in_the_broker_and_wakes_with_a_message(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"x")
+    stream = reader(server, topic)
+    before = time.monotonic()
+    assert stream.latestOffset({topic: 1}, ALL) == {topic: 1}
+    assert time.monotonic() - before >= streaming.IDLE_SECONDS * 0.8
+    publisher = threading.Timer(0.1, server.publish, (topic, [b"y"]))
+    publisher.start()
+    found = {topic: 1}
+    while found == {topic: 1}:
+        found = stream.latestOffset(found, ALL)
+    publisher.join()
+    assert found == {topic: 2}
+
+
+def test_messages_are_held_back_until_there_are_enough(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"1", b"2")
+    stream = reader(server, topic, minOffsetsPerTrigger=4, maxTriggerDelay="1h")
+    assert stream.latestOffset({topic: 0}, ReadMaxRows(100)) == {topic: 0}
+    assert stream.latestOffset({topic: 0}, ALL) == {topic: 2}  # the engine wants everything
+    server.publish(topic, [b"3", b"4"])
+    assert stream.latestOffset({topic: 0}, ReadMaxRows(100)) == {topic: 4}
+    assert reader(server, topic).latestOffset({topic: 0}, ReadMinRows(5)) == {topic: 0}
+
+
+def test_messages_are_not_held_back_for_longer_than_the_delay(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"1")
+    stream = reader(server, topic, minOffsetsPerTrigger=100, maxTriggerDelay="300ms")
+    before = time.monotonic()
+    assert stream.latestOffset({topic: 0}, ReadMaxRows(100)) == {topic: 1}
+    assert time.monotonic() - before >= 0.3
+
+
+# ---------------------------------------------------------------------- patterns
+
+
+def test_topics_that_match_later_join_with_their_earliest_message(server: Server, make_topic: MakeTopic) -> None:
+    first = make_topic(b"a", name="join-1")
+    make_topic(b"x", name="nojoin")
+    stream = reader(server, topicPattern=r"projects/penstock/topics/join-\d")
+    start = stream.latestOffset(stream.initialOffset(), ALL)
+    assert start == {first: 1}
+    second = make_topic(b"b", b"c", name="join-2")
+    end = start
+    while end == start:
+        end = stream.latestOffset(start, ALL)
+    assert end == {first: 1, second: 2}
+    assert read_all(stream, stream.partitions(start, end)) == [b"b", b"c"]
+
+
+def test_a_pattern_that_matches_nothing_yet_waits(server: Server, make_topic: MakeTopic) -> None:
+    stream = reader(server, topicPattern=r".*/topics/notyet-\d")
+    assert stream.initialOffset() == {}
+    before = time.monotonic()
+    assert stream.latestOffset({}, ALL) == {}
+    assert time.monotonic() - before >= streaming.IDLE_SECONDS * 0.8
+    topic = make_topic(b"a", name="notyet-1")
+    end: dict[str, Any] = {}
+    while not end:
+        end = stream.latestOffset({}, ALL)
+    assert end == {topic: 1}
+
+
+def test_a_topic_that_is_gone_is_a_loss(server: Server, make_topic: MakeTopic) -> None:
+    kept, gone = make_topic(b"a", name="gone-1"), make_topic(b"b", name="gone-2")
+    start = {kept: 0, gone: 0}
+    server.rest("DELETE", gone)
+    pattern = r".*/topics/gone-\d"
+    with pytest.raises(DataLossError, match="gone-2, which this query reads, is not there any more"):
+        reader(server, topicPattern=pattern).latestOffset(start, ALL)
+    assert reader(server, topicPattern=pattern, failOnDataLoss="false").latestOffset(start, ALL) == {kept: 1}
+
+
+# ---------------------------------------------------------------------- a batch of a stream
+
+
+def test_partitions_are_cut_by_bytes_rows_and_number(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(*[b"%04d" % number * 100 for number in range(50)])
+
+    def parts(**options: Any) -> list[RangePartition]:
+        stream = reader(server, topic, **options)
+        return list(stream.partitions({topic: 0}, {topic: 50}))  # type: ignore[arg-type]
+
+    assert len(parts()) == 1
+    assert len(parts(minPartitions=4)) == 4
+    assert max(part.until - part.first for part in parts(maxRecordsPerPartition=7)) <= 7
+    assert len(parts(maxBytesPerPartition=5000)) >= 4
+    for cut in (parts(minPartitions=4), parts(maxRecordsPerPartition=7), parts(maxBytesPerPartition=5000)):
+        edges = [(part.first, part.until) for part in cut]
+        assert edges[0][0] == 0
+        assert edges[-1][1] == 50
+        assert all(before[1] == after[0] for before, after in pairwise(edges))
+    stream = reader(server, topic)
+    assert read_all(stream, parts(minPartitions=4)) == server.data(topic)
+
+
+def test_a_batch_that_begins_after_its_end_says_what_to_do(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(*[b"x"] * 5)
+    with pytest.raises(DataLossError, match=r"begins at offset 4 .* ends before it, at 2: .* consumerName"):
+        reader(server, topic).partitions({topic: 4}, {topic: 2})
+    assert reader(server, topic, failOnDataLoss="false").partitions({topic: 4}, {topic: 2}) == []
+
+
+def test_a_first_batch_run_again_from_an_unnamed_latest_is_refused(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(*[b"x"] * 5)
+    again = reader(server, topic, startingOffsets="latest")
+    with pytest.raises(DataLossError, match="the first batch of this query is run again"):
+        again.partitions(again.initialOffset(), {topic: 5})
+    named = reader(server, topic, startingOffsets="latest", consumerName=f"c{topic[-12:]}")
+    named.initialOffset()
+    replay = reader(server, topic, startingOffsets="latest", consumerName=f"c{topic[-12:]}")
+    assert replay.partitions(replay.initialOffset(), {topic: 5}) == []
+
+
+# ---------------------------------------------------------------------- what was removed, and what is another
+
+
+def test_what_retention_removed_is_named_or_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with serve(tmp_path, "--data", str(tmp_path / "data"), "--retention-bytes", "20000") as server:
+        server.ask("topic.ensure", topic="t")
+        topic = "projects/penstock/topics/t"
+        head = _overrun(server, topic)
+        tail = server.tail(topic)
+        strict = reader(server, topic)
+        said = f"messages of {topic} from offset 1 on were removed before they were read, the earliest now is {head}"
+        with pytest.raises(DataLossError, match=said):
+            strict.latestOffset({topic: 1}, ALL)
+        with pytest.raises(DataLossError, match=said):
+            strict.partitions({topic: 1}, {topic: tail})
+        with pytest.raises(DataLossError, match=said):
+            batch(server, topic=topic, startingOffsets='{"t": 1}').partitions()
+        with pytest.raises(DataLossError, match=said):
+            list(strict.read(RangePartition(server.endpoint, topic, 1, tail)))
+        lax = reader(server, topic, failOnDataLoss="false", columns="data")
+        assert lax.latestOffset({topic: 1}, ReadMaxRows(2)) == {topic: head + 2}
+        assert read_all(lax, lax.partitions({topic: 1}, {topic: tail})) == server.data(topic)
+        assert read_all(lax, [RangePartition(server.endpoint, topic, 1, tail)]) == server.data(topic)
+        assert f"messages 1 to {head - 1} of {topic} were removed" in caplog.text
+        assert lax.partitions({topic: 0}, {topic: 2}) == []
+
+
+def _overrun(server: Server, topic: str) -> int:
+    """Publish until the broker has dropped the first messages; the head then."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        server.publish(topic, [b"x" * 1000] * 10)
+        head = int(server.ask("bounds", topics=[topic])["topics"][topic]["head"])
+        if head > 2:
+            return head
+    raise AssertionError("nothing was removed")
+
+
+def test_a_topic_that_was_made_again_is_a_loss(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"a")
+    with pytest.raises(DataLossError, match="ends at offset 1, and reading was to begin at 9"):
+        reader(server, topic).latestOffset({topic: 9}, ALL)
+    assert reader(server, topic, failOnDataLoss="false").latestOffset({topic: 9}, ALL) == {topic: 1}
+
+
+# ---------------------------------------------------------------------- a broker that is away
+
+
+def test_a_broker_that_is_not_there_is_one_sentence_in_time() -> None:
+    asked = parse({"endpoint": "127.0.0.1:1", "topic": "t", "retryTimeoutSeconds": "0.5"})
+    before = time.monotonic()
+    with pytest.raises(UnreachableError) as caught:
+        Broker(asked.access).ask("bounds", topics=["t"])
+    assert time.monotonic() - before < 5
+    assert str(caught.value) == (
+        "penstock: cannot reach the broker at 127.0.0.1:1 (connection refused); "
+        "is it running, and is --flight-port open?"
+    )
+
+
+def test_a_read_goes_on_where_it_was_when_the_broker_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken: list[Exception] = []
+    wait = Patience.wait
+    monkeypatch.setattr(Patience, "wait", lambda self, error: (broken.append(error), wait(self, error)))
+    rows = 40_000
+    flags = ("--data", str(tmp_path / "data"))
+    with serve(tmp_path, *flags) as server:
+        server.ask("topic.ensure", topic="t")
+        for first in range(0, rows, 10_000):
+            server.publish("t", [b"%06d" % number + b"x" * 1000 for number in range(first, first + 10_000)])
+        port = server.endpoint.rpartition(":")[2]
+        asked = parse({"endpoint": server.endpoint, "topic": "t", "retryTimeoutSeconds": "30"})
+        source = PenstockReader(asked, ["data"])
+        [whole] = PenstockReader(
+            parse({"endpoint": server.endpoint, "topic": "t", "maxBytesPerPartition": "1g"}), ["data"]
+        ).partitions()
+        batches = source.read(whole)
+        found = [next(batches)]
+        server.kill()
+    with serve(tmp_path, *flags, ports={"flight": port}):
+        found += batches
+    numbers = [int(data[:6]) for each in found for data in each.column("data").to_pylist()]
+    assert numbers == list(range(rows))
+    assert broken

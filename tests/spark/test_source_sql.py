@@ -1,0 +1,106 @@
+"""The source in SQL, in the hands of a user who names a schema, and behind tokens and TLS."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import MakeTopic
+from tests.spark.queries import failure, sentence
+from tests.spark.servers import Server, serve
+
+Load = Callable[..., Any]
+
+
+def test_a_view_is_a_topic(spark: Any, server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"a", b"b", b"c")
+    spark.sql(f"CREATE TEMPORARY VIEW seen USING penstock OPTIONS (endpoint '{server.endpoint}', topic '{topic}')")
+    try:
+        rows = spark.sql("SELECT offset, CAST(data AS STRING) AS text FROM seen WHERE offset > 0 ORDER BY offset")
+        assert [(row.offset, row.text) for row in rows.collect()] == [(1, "b"), (2, "c")]
+        server.publish(topic, [b"d"])
+        assert spark.sql("SELECT count(*) AS n FROM seen").first().n == 4
+    finally:
+        spark.catalog.dropTempView("seen")
+
+
+def test_a_table_takes_its_options_with_the_query(spark: Any, server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"a", b"b")
+    spark.sql(f"CREATE TABLE kept USING penstock OPTIONS (topic '{topic}')")
+    try:
+        given = {"endpoint": server.endpoint, "topic": topic, "startingOffsets": json.dumps({topic: 1})}
+        options = ", ".join(f"`{name}` = '{value}'" for name, value in given.items())
+        rows = spark.sql(f"SELECT offset FROM kept WITH ({options})")
+        assert [row.offset for row in rows.collect()] == [1]
+    finally:
+        spark.sql("DROP TABLE kept")
+
+
+def test_a_schema_chooses_columns_in_any_order(spark: Any, server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic(b"a")
+    source = spark.read.format("penstock").options(endpoint=server.endpoint, topic=topic)
+    row = source.schema("data binary, offset bigint").load().first()
+    assert list(row.asDict()) == ["data", "offset"]
+    assert (bytes(row.data), row.offset) == (b"a", 0)
+    said = failure(lambda: source.schema("data string").load().collect())
+    assert sentence(said) == "column data is binary, not string; read it as it is and cast it"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server that speaks TLS and wants a token, and the certificate to trust."""
+    folder = tmp_path_factory.mktemp("guarded")
+    certificate, key = make_certificate(folder)
+    settings = {"flight_tokens": "hush", "flight_tls_cert": str(certificate), "flight_tls_key": str(key)}
+    with serve(folder, "--memory", **settings) as running:
+        running.rest("PUT", "projects/penstock/topics/t", {})
+        running.rest_publish("projects/penstock/topics/t", b"secret", {})
+        yield running, certificate
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return files
+
+
+def test_a_guarded_broker_is_read_with_token_and_tls(spark: Any, guarded: tuple[Server, Path]) -> None:
+    server, certificate = guarded
+    endpoint = f"localhost:{server.endpoint.rpartition(':')[2]}"
+    options = {"endpoint": endpoint, "topic": "t", "tls": "true", "tlsRootCertificates": str(certificate)}
+    source = spark.read.format("penstock")
+    assert bytes(source.options(**options, token="hush").load().first().data) == b"secret"
+    quick = {"retryTimeoutSeconds": "0.5"}
+    said = sentence(failure(lambda: spark.read.format("penstock").options(**options, **quick).load().collect()))
+    assert said.endswith("give the option token")
+    distrustful = {name: value for name, value in options.items() if name != "tlsRootCertificates"} | quick
+    said = sentence(failure(lambda: spark.read.format("penstock").options(**distrustful).load().collect()))
+    assert said.startswith(f"cannot reach the broker at {endpoint} (")
