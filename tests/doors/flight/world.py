@@ -190,14 +190,14 @@ class FlightServer:
     def kill(self) -> None:
         """As a power cut would."""
         self.process.kill()
-        self._wait()
+        self.wait()
 
     def stop(self) -> int:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self._wait()
+        return self.wait()
 
-    def _wait(self) -> int:
+    def wait(self) -> int:
         code = self.process.wait(SECONDS)
         assert self.process.stdout is not None
         self.process.stdout.close()

@@ -122,7 +122,7 @@ class FlightDoor:
             self._log.error("the reader process ended (exit code %s); another one is started", code)
             await asyncio.sleep(pause)
             pause = min(pause * 2, BACKOFF_SECONDS[1])
-            with suppress(UnavailableError):  # it has ended, and says so in the log
+            with suppress(UnavailableError, OSError):  # it has ended, and the log says so
                 await self._open()
 
 

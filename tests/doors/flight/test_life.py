@@ -1,0 +1,211 @@
+"""The door comes, stays at its address whatever happens to its reader process, and goes with its server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+import trustme
+
+from tests.doors.flight.world import (
+    SECONDS,
+    FlightServer,
+    Refused,
+    messages,
+    served,
+    talking,
+    until,
+)
+
+
+def answers(server: FlightServer) -> bool:
+    """Asked by somebody new: a client that was refused waits longer and longer before it tries again."""
+    try:
+        with talking(server) as client:
+            client.act("bounds")
+    except (flight.FlightError, Refused):
+        return False
+    return True
+
+
+def test_a_killed_reader_process_is_replaced_at_the_same_address(folder: Path) -> None:
+    with served(folder, "--data", str(folder / "data")) as server:
+        with talking(server) as client:
+            client.fill("stays", 100)
+        for _ in range(2):
+            before = server.reader().pid
+            server.reader().kill()
+            assert server.fetch("http", "/health")  # the others go on
+            assert server.fetch("pubsub", "/v1/projects/penstock/topics")
+            until(lambda: answers(server), "the door coming back")
+            assert server.reader().pid != before
+            with talking(server) as client:
+                assert client.get(topic="stays", first=0, until=100).num_rows == 100
+        assert "the reader process ended (exit code -9)" in server.log()
+
+
+def test_other_doors_serve_while_the_reader_process_is_stopped(memory: FlightServer) -> None:
+    with talking(memory) as client:
+        client.fill("busy", 10)
+        reader = memory.reader()
+        reader.suspend()
+        try:
+            path = "/v1/projects/penstock/topics/busy:publish"
+            found = json.loads(memory.fetch("pubsub", path, {"messages": [{"data": "aGk="}]}))
+        finally:
+            reader.resume()
+        assert len(found["messageIds"]) == 1
+        assert client.bounds("busy")["tail"] == 11
+
+
+def test_a_killed_server_leaves_nothing_behind(folder: Path) -> None:
+    server = FlightServer(folder, "--data", str(folder / "data"))
+    reader = server.reader()
+    server.kill()
+    gone, alive = psutil.wait_procs([reader], timeout=5)
+    assert gone
+    assert not alive
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", server.port))
+        probe.listen()
+
+
+def test_two_servers_do_not_share_a_port(memory: FlightServer) -> None:
+    others = ["--pubsub-port=off", "--azure-port=off", "--text-port=off", "--http-port=off"]
+    command = [sys.executable, "-m", "penstock", "serve", "--memory", *others, f"--flight-port={memory.port}"]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert second.returncode == 1
+    expected = f"penstock: cannot open the flight door on 127.0.0.1:{memory.port}: Address already in use"
+    assert second.stderr.strip().splitlines()[-1] == expected
+    assert answers(memory)
+
+
+def test_a_fixed_port_is_taken_again_after_a_restart(folder: Path) -> None:
+    with served(folder, "--data", str(folder / "data")) as server:
+        with talking(server) as client:
+            client.fill("again", 5)
+        port = server.port
+        server.stop()
+        server.start()
+        assert server.port == port
+        with talking(server) as client:
+            assert client.get(topic="again", first=0, until=5).num_rows == 5
+
+
+def test_streams_are_finished_before_the_server_stops(folder: Path) -> None:
+    with served(folder, "--data", str(folder / "data")) as server, talking(server) as client:
+        client.act("topic.ensure", topic="long")
+        body = pa.record_batch({"data": pa.array([b"x" * 20_000] * 250, pa.binary())})
+        client.put({"topic": "long"}, [body] * 8)
+        reader = client.scan(topic="long", first=0, until=2000)
+        rows = reader.read_chunk().data.num_rows
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: "stopping" in server.log(), "the end")
+        rows += sum(chunk.data.num_rows for chunk in reader)
+        assert rows == 2000
+        assert server.wait() == 0
+        assert "did not finish" not in server.log()
+
+
+def test_a_long_poll_does_not_hold_up_the_end(folder: Path) -> None:
+    with served(folder, "--memory") as server, talking(server) as client:
+        client.fill("wait", 1)
+        polling = threading.Thread(
+            target=lambda: client.act("bounds", topics=["wait"], after={"wait": 1}, wait_seconds=30)
+        )
+        polling.start()
+        polling.join(0.3)
+        begun = time.monotonic()
+        assert server.stop() == 0
+        polling.join(SECONDS)
+        assert time.monotonic() - begun < 8
+
+
+def test_a_signal_for_everybody_does_not_end_the_reader_process(memory: FlightServer) -> None:
+    reader = memory.reader()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(reader.pid, number)
+    with talking(memory) as client:
+        client.fill("calm", 3)
+    assert memory.reader().pid == reader.pid
+    assert os.getsid(reader.pid) != os.getsid(memory.process.pid)
+
+
+def test_the_server_does_not_load_arrow(memory: FlightServer) -> None:
+    assert "libarrow" not in Path(f"/proc/{memory.process.pid}/maps").read_text()
+    assert "libarrow" in Path(f"/proc/{memory.reader().pid}/maps").read_text()
+
+
+def test_without_pyarrow_the_door_stays_closed(folder: Path) -> None:
+    hidden = folder / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "found = u.find_spec\n"
+        "u.find_spec = lambda name, package=None: None if name == 'pyarrow' else found(name, package)\n"
+    )
+    with served(folder, "--memory", PYTHONPATH=str(hidden)) as server:
+        assert "flight" not in server.addresses
+        assert json.loads(server.fetch("http", "/ready"))["ready"] is True
+        assert server.log().count("pip install penstock[flight]") == 1
+
+
+# ---------------------------------------------------------------------- who may call
+
+
+def test_tokens_are_asked_for(folder: Path) -> None:
+    with served(folder, "--memory", PENSTOCK_FLIGHT_TOKENS="first,second") as server:
+        for token in ("first", "second"):
+            with talking(server, token=token) as client:
+                client.fill("guarded", 3)
+                assert client.get(topic="guarded", first=0, until=3).num_rows == 3
+        for token in ("", "third", "firs"):
+            with talking(server, token=token) as client:
+                for call in (
+                    lambda: client.act("bounds"),
+                    lambda: client.get(topic="guarded", first=0, until=3),
+                    lambda: client.put({"topic": "guarded"}, [messages([1])]),
+                ):
+                    with pytest.raises(Refused, match="unauthenticated: A bearer token is needed") as caught:
+                        call()
+                    assert caught.value.kind is flight.FlightUnauthenticatedError
+        command = psutil.Process(server.reader().pid).cmdline()
+        assert "first" not in " ".join(command)
+
+
+def test_tls(folder: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    certificate, key, root = folder / "cert.pem", folder / "key.pem", folder / "root.pem"
+    issued.private_key_pem.write_to_path(key)
+    certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    authority.cert_pem.write_to_path(root)
+    tls = {"PENSTOCK_FLIGHT_TLS_CERT": str(certificate), "PENSTOCK_FLIGHT_TLS_KEY": str(key)}
+    with served(folder, "--memory", **tls) as server:
+        with talking(server, tls_root_certs=root.read_bytes()) as client:
+            client.fill("secret", 3)
+            assert client.get(topic="secret", first=0, until=3).num_rows == 3
+        assert not answers(server)  # it asks without TLS
+
+
+def test_a_certificate_that_cannot_be_used(folder: Path) -> None:
+    (folder / "cert.pem").write_text("not a certificate")
+    others = ["--pubsub-port=off", "--azure-port=off", "--text-port=off", "--http-port=off"]
+    command = [sys.executable, "-m", "penstock", "serve", "--memory", *others, "--flight-port=0"]
+    environment = {**os.environ, "PENSTOCK_FLIGHT_TLS_CERT": str(folder / "cert.pem")}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
+    assert ended.returncode == 1
+    assert "cannot open the flight door: flight_tls_cert and flight_tls_key cannot be used" in ended.stderr
+    assert "Traceback" not in ended.stderr
