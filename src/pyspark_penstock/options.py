@@ -31,6 +31,14 @@ SPARKS_OWN = frozenset(
         "asyncprogresstrackingenabled",
         "asyncprogresstrackingcheckpointintervalms",
         "_asyncprogresstrackingoverridesinksupportcheck",
+        # of a table in its catalog
+        "provider",
+        "owner",
+        "location",
+        "comment",
+        "collation",
+        "external",
+        "is_managed_location",
     }
 )
 BY_NAME = {option.name.lower(): option for option in TABLE}
@@ -135,7 +143,7 @@ def parse(raw: Mapping[str, Any]) -> Options:
     said: dict[str, str] = {}
     for written, value in raw.items():
         key = written.lower()
-        if key in SPARKS_OWN:
+        if key in SPARKS_OWN or key.startswith("option."):  # a catalog says the options of a table twice
             continue
         option = BY_NAME.get(key) or BY_ALIAS.get(key) or _refuse_name(written)
         if option.name in said:

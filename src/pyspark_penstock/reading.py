@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_penstock import positions
 from pyspark_penstock.broker import Broker, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
+from pyspark_penstock.positions import Bound, bounds, check_kept, ending, starting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,18 +44,18 @@ class PenstockReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         broker = Broker(self.options.access)
-        known = positions.bounds(broker, self.options)
-        first = positions.starting(broker, self.options, known, "earliest")
-        until = positions.ending(broker, self.options, known)
+        known = bounds(broker, self.options)
+        first = starting(broker, self.options, known, "earliest")
+        until = ending(broker, self.options, known)
         self._check(first, until, known)
         ranges = {
             name: (min(max(offset, known[name].head), known[name].tail), until[name]) for name, offset in first.items()
         }
         return split(broker, self.options, ranges)
 
-    def _check(self, first: Mapping[str, int], until: Mapping[str, int], known: Mapping[str, positions.Bound]) -> None:
+    def _check(self, first: Mapping[str, int], until: Mapping[str, int], known: Mapping[str, Bound]) -> None:
         if self.options.fail_on_loss:
-            positions.check_kept(first, known)
+            check_kept(first, known)
         for name, end in until.items():
             if end > known[name].tail:
                 raise PenstockError(f"endingOffsets asks for offset {end} of {name}, which ends at {known[name].tail}")

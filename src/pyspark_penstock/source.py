@@ -18,10 +18,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_penstock import schema as columns
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import parse
+from pyspark_penstock.reading import PenstockReader
+from pyspark_penstock.schema import check_sink, struct, wanted_columns
+from pyspark_penstock.streaming import PenstockStreamReader
 from pyspark_penstock.table import Use
+from pyspark_penstock.writing import PenstockStreamWriter, PenstockWriter
 
 
 class PenstockDataSource(DataSource):
@@ -37,35 +40,27 @@ class PenstockDataSource(DataSource):
 
     def schema(self) -> StructType:
         self.asked.check_read()
-        return columns.struct(self.asked.columns)
+        return struct(self.asked.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from pyspark_penstock.reading import PenstockReader
-
         self.asked.check(Use.BATCH_READ)
-        return PenstockReader(self.asked, columns.wanted_columns(schema))
+        return PenstockReader(self.asked, wanted_columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from pyspark_penstock.streaming import PenstockStreamReader
-
         # Spark drops an error that is raised here, so the reader says it at the first question.
         refusal = None
         try:
             self.asked.check(Use.STREAM_READ)
-            columns.wanted_columns(schema)
+            wanted_columns(schema)
         except PenstockError as error:
-            refusal = error
+            refusal = error.sentence
         return PenstockStreamReader(self.asked, schema.fieldNames(), refusal)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from pyspark_penstock.writing import PenstockWriter
-
         self._check_write(schema, overwrite, "a topic is only ever appended to: use mode('append')")
         return PenstockWriter(self.asked)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        from pyspark_penstock.writing import PenstockStreamWriter
-
         self._check_write(schema, overwrite, "a topic is only ever appended to: use outputMode('append')")
         return PenstockStreamWriter(self.asked)
 
@@ -73,4 +68,4 @@ class PenstockDataSource(DataSource):
         self.asked.check(Use.WRITE)
         if overwrite:
             raise PenstockError(refusal)
-        columns.check_sink(schema, self.asked.sink_topic)
+        check_sink(schema, self.asked.sink_topic)

@@ -22,11 +22,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_penstock import positions
 from pyspark_penstock.broker import Broker
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import Options
-from pyspark_penstock.positions import Bound, Offsets, ordered
+from pyspark_penstock.positions import GO_ON, Bound, Offsets, bounds, check_kept, may_move, ordered, starting
 from pyspark_penstock.reading import log, read, split
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ DISCOVERY_SECONDS = 1.0  # how old the list of topics that match a pattern may b
 class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """`spark.readStream.format("penstock")`."""
 
-    def __init__(self, options: Options, columns: Sequence[str], refusal: PenstockError | None = None) -> None:
+    def __init__(self, options: Options, columns: Sequence[str], refusal: str | None = None) -> None:
         self.options = options
         self.columns = tuple(columns)
         self.refusal = refusal  # what is wrong with the options
@@ -55,16 +54,16 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_options(self) -> None:
         if self.refusal is not None:
-            raise self.refusal
+            raise PenstockError(self.refusal)
 
     # ------------------------------------------------------------------ where it starts
 
     def initialOffset(self) -> dict[str, Any]:
         self._check_options()
         if self._start is None:
-            known = positions.bounds(self.broker, self.options)
-            begin = positions.starting(self.broker, self.options, known, "latest")
-            self._start_may_move = positions.may_move(self.options)
+            known = bounds(self.broker, self.options)
+            begin = starting(self.broker, self.options, known, "latest")
+            self._start_may_move = may_move(self.options)
             self._start = self._pin(begin) if self.options.consumer and begin else begin
             log.info("penstock: starts at %s", self._start)
         return dict(self._start)
@@ -79,7 +78,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._check_options()
-        self._known = positions.bounds(self.broker, self.options)
+        self._known = bounds(self.broker, self.options)
         self._pinned = ordered({name: bound.tail for name, bound in self._known.items()})
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -107,7 +106,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._look_for_topics()
         gone = [name for name in start if name not in self._known and self._is_read(name)]
         if gone and self.options.fail_on_loss:
-            raise DataLossError(f"{gone[0]}, which this query reads, is not there any more; {positions.GO_ON}")
+            raise DataLossError(f"{gone[0]}, which this query reads, is not there any more; {GO_ON}")
         for name in gone:
             log.warning("penstock: %s, which this query reads, is not there any more", name)
         return ordered({name: start.get(name, bound.head) for name, bound in self._known.items()})
@@ -119,7 +118,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = time.monotonic()
         stale = self.options.pattern is not None and now - self._known_since > DISCOVERY_SECONDS
         if self._pinned is None and (stale or not self._known):
-            self._known = positions.bounds(self.broker, self.options)
+            self._known = bounds(self.broker, self.options)
             self._known_since = now
 
     def _end(self, begin: Offsets, limit: ReadLimit) -> Offsets:
@@ -129,7 +128,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end, known = self._limited(begin, limit)
         if any(not known[name].head <= at <= known[name].tail for name, at in begin.items()):
             if self.options.fail_on_loss:
-                positions.check_kept(begin, known)
+                check_kept(begin, known)
             there = {name: min(max(at, known[name].head), known[name].tail) for name, at in begin.items()}
             end, known = self._limited(there, limit)
         self._tails = ordered({name: bound.tail for name, bound in known.items()})
@@ -169,7 +168,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seconds = IDLE_SECONDS
         if self._holding_since is not None:
             seconds = min(seconds, max(0.0, self._holding_since + self.options.delay_seconds - time.monotonic()))
-        self._known = positions.bounds(self.broker, self.options, after=after, wait_seconds=seconds)
+        self._known = bounds(self.broker, self.options, after=after, wait_seconds=seconds)
         self._known_since = time.monotonic()
         held_long_enough = self._holding_since is not None and begin != end
         return held_long_enough or any(bound.tail > after.get(name, bound.head) for name, bound in self._known.items())
