@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+from penstock.errors import NotFoundError
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
@@ -77,5 +80,18 @@ def test_one_document_can_be_looked_up() -> None:
         assert queue.document("kind", "name") is None
         await queue.put_document("kind", "name", b"body")
         assert queue.document("kind", "name") == b"body"
+
+    run(scenario)
+
+
+def test_a_topic_is_found_by_its_number_and_says_where_it_lies() -> None:
+    async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
+        await queue.create_topic("t", TopicOptions(retention_seconds=60))
+        await queue.publish("t", [Draft(b"abc"), Draft(b"de")])
+        topic = queue.topic("t")
+        assert queue.topic_name(topic.number) == "t"
+        assert (topic.head_position, topic.position) == (0, 5)
+        with pytest.raises(NotFoundError):
+            queue.topic_name(topic.number + 1)
 
     run(scenario)

@@ -1,0 +1,50 @@
+"""Every error has its code, its class, and one sentence."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pyarrow.flight as flight
+import pytest
+
+from penstock import errors
+from penstock.doors.flight.errors import CODES, OutOfRangeError, flight_error, told
+from penstock.doors.flight.link import ERRORS, error_word
+from penstock.errors import PenstockError
+from penstock.journal.port import JournalFullError
+
+LEAVES = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, PenstockError)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LEAVES if kind is not PenstockError])
+def test_every_class_of_the_tree_has_a_row_and_crosses_the_link(kind: type[PenstockError]) -> None:
+    assert kind in CODES
+    assert ERRORS[error_word(kind("why"))] is kind
+    error = flight_error(kind("why"))
+    assert isinstance(error, flight.FlightError)
+    assert json.loads(error.extra_info) == {"code": CODES[kind], "message": "why"}
+
+
+def test_a_full_disk_is_what_it_is_a_kind_of() -> None:
+    assert error_word(JournalFullError()) == "ResourceExhaustedError"
+    assert json.loads(flight_error(JournalFullError()).extra_info)["code"] == "resource_exhausted"  # type: ignore[attr-defined]
+
+
+def test_messages_that_are_gone_are_named() -> None:
+    details = json.loads(flight_error(OutOfRangeError("t", 5, 9)).extra_info)  # type: ignore[attr-defined]
+    assert details == {
+        "code": "out_of_range",
+        "message": "Topic t no longer has offset 5: the earliest kept is 9",
+        "topic": "t",
+        "wanted": 5,
+        "earliest": 9,
+    }
+
+
+def test_a_bug_says_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(flight.FlightInternalError) as caught, told(logging.getLogger("t"), "a call"):
+        raise ValueError("secret")
+    assert "secret" not in str(caught.value)
+    assert "secret" not in caplog.text
+    assert "a call failed: ValueError" in caplog.text
