@@ -1,0 +1,211 @@
+"""Spark: topics read and written, against the same plans with Arrow made in the worker and with a sink that counts.
+
+Run as `python -m benchmarks spark [--quick]`. Everything runs on `local[2]` with two partitions, warm, ours and the
+peer in turn; the broker shares the cores with Spark. The long run, ten million messages archived to Parquet, is left
+out with --quick.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.flight import PAIRS, REPEATING, Kind, Server, children, preload, resident, running
+
+ROUNDS = 3
+ARCHIVED = 10_000_000
+SAMPLE_SECONDS = 5.0
+NO_ATTRIBUTES = next(iter(PAIRS))
+
+Rate = Callable[[], float]  # runs something; rows per second
+
+
+@contextmanager
+def session(folder: Path) -> Iterator[Any]:
+    """A session that knows the peers, too."""
+    root = str(Path(__file__).resolve().parents[1])
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    warnings.simplefilter("ignore")  # pyspark on its libraries
+    from pyspark.sql import SparkSession
+
+    from benchmarks.spark_peers import CountingSink, Generator
+
+    builder = SparkSession.builder.master("local[2]").appName("penstock-benchmarks")
+    confs = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.log.level": "ERROR",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for key, value in confs.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.dataSource.register(Generator)
+    spark.dataSource.register(CountingSink)
+    yield spark
+    spark.stop()
+
+
+class Plans:
+    """What is run, over one session and one server: each plan gives its rate in rows per second."""
+
+    def __init__(self, spark: Any, server: Server, folder: Path) -> None:
+        self._spark, self._server, self._folder = spark, server, folder
+        self._streams = 0
+
+    def topic(self, name: str, **more: str) -> tuple[str, dict[str, str]]:
+        """Our source, in two partitions."""
+        options = {"endpoint": self._server.flight, "topic": name, "minPartitions": "2", "maxBytesPerPartition": "16g"}
+        return "penstock", options | more
+
+    def generator(self, kind: Kind, rows: int, **more: str) -> tuple[str, dict[str, str]]:
+        return "generator", {"size": str(kind.size), "attributes": kind.attributes, "rows": str(rows)} | more
+
+    def batch(self, source: tuple[str, dict[str, str]], rows: int) -> Rate:
+        def run() -> float:
+            started = time.perf_counter()
+            frame = self._spark.read.format(source[0]).options(**source[1]).load()
+            frame.write.format("noop").mode("overwrite").save()
+            return rows / (time.perf_counter() - started)
+
+        return run
+
+    def stream(self, source: tuple[str, dict[str, str]]) -> Rate:
+        """AvailableNow: the micro-batches after the first, from planning to commit."""
+
+        def run() -> float:
+            self._streams += 1
+            frame = self._spark.readStream.format(source[0]).options(**source[1]).load()
+            writer = frame.writeStream.format("noop").trigger(availableNow=True)
+            query = writer.option("checkpointLocation", str(self._folder / f"stream-{self._streams}")).start()
+            query.awaitTermination()
+            later = [each for each in query.recentProgress if each["numInputRows"]][1:]
+            seconds = sum(each["durationMs"]["triggerExecution"] for each in later) / 1e3
+            return float(sum(each["numInputRows"] for each in later) / seconds)
+
+        return run
+
+    def sink(self, kind: Kind, rows: int, form: str, **options: str) -> Rate:
+        """The generator's rows into a sink."""
+        form_in, options_in = self.generator(kind, rows)
+        columns = ["data"] if kind.attributes == NO_ATTRIBUTES else ["data", "attributes"]
+
+        def run() -> float:
+            frame = self._spark.read.format(form_in).options(**options_in).load().select(*columns)
+            started = time.perf_counter()
+            frame.write.format(form).options(**options).mode("append").save()
+            return rows / (time.perf_counter() - started)
+
+        return run
+
+
+def compared(label: str, plan: Rate, peer_label: str, peer: Rate, server: Server, rows: int) -> None:
+    """Both in turn, so that whatever else the machine does meets both; the median of the ratios counts."""
+    plan(), peer()  # the first of each warms up
+    pairs = []
+    before = server.cpu()
+    for _ in range(ROUNDS):
+        pairs.append((plan(), peer()))
+    spent = [(after - earlier) / (ROUNDS * rows) * 1e6 for earlier, after in zip(before, server.cpu(), strict=True)]
+    ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratios = sorted(mine / other for mine, other in pairs)
+    print(
+        f"  {label:<52} {ours:>10,.0f} rows/s   {peer_label} {theirs:>10,.0f}   "
+        f"{statistics.median(ratios):4.0%} ({ratios[0]:.0%} to {ratios[-1]:.0%})   "
+        f"broker {spent[0]:.2f}, reader {spent[1]:.2f} us CPU/row",
+        flush=True,
+    )
+
+
+def measure_source(plans: Plans, server: Server, scale: int) -> None:
+    for kind in (Kind(100), Kind(1000), *(Kind(100, each) for each in PAIRS if each != REPEATING)):
+        rows = (4_000_000 if kind.size == 100 else 1_000_000) // scale
+        limit = rows // 4
+        topic = preload(server, f"read-{kind.size}-{len(kind.attributes)}", kind, rows)
+        ours, peer = plans.batch(plans.topic(topic), rows), plans.batch(plans.generator(kind, rows), rows)
+        compared(f"{kind}: batch", ours, "generator", peer, server, rows)
+        limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(limit), "maxBytesPerTrigger": "16g"}
+        ours = plans.stream(plans.topic(topic, **limits))
+        peer = plans.stream(plans.generator(kind, rows, limit=str(limit)))
+        compared(f"{kind}: stream", ours, "generator", peer, server, rows)
+
+
+def measure_sink(plans: Plans, server: Server, scale: int) -> None:
+    for kind in (Kind(100, NO_ATTRIBUTES), Kind(100), Kind(1000)):
+        rows = (2_000_000 if kind.size == 100 else 500_000) // scale
+        topic = f"projects/bench/topics/written-{kind.size}-{len(kind.attributes)}"
+        ours = plans.sink(kind, rows, "penstock", topic=topic, endpoint=server.flight, createTopics="true")
+        compared(f"{kind}: sink", ours, "counting sink", plans.sink(kind, rows, "counting"), server, rows)
+
+
+# ---------------------------------------------------------------------- the long run
+
+
+def measure_archive(server: Server, folder: Path, rows: int) -> None:
+    """`penstock pipeline run archive`, as a user types it, and the memory of all who take part."""
+    kind = Kind(100)
+    topic = preload(server, "archived", kind, rows)
+    lake, started = folder / "lake", time.perf_counter()
+    command = [sys.executable, "-m", "penstock", "pipeline", "run", "archive", "--endpoint", server.flight]
+    command += ["--state", str(folder / "state"), "--set", f"topics={topic}", "--set", f"lake={lake}"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    print(f"  {rows:,} messages of {kind} to Parquet: `penstock pipeline run archive`")
+    while True:
+        try:
+            code = process.wait(SAMPLE_SECONDS)
+            break
+        except subprocess.TimeoutExpired:
+            print(f"    {time.perf_counter() - started:5.0f} s: {_memory(server, process.pid)}", flush=True)
+    seconds = time.perf_counter() - started
+    size = sum(each.stat().st_size for each in lake.rglob("*.parquet"))
+    print(f"    exit code {code}, {seconds:.1f} s, {rows / seconds:,.0f} rows/s, {size >> 20} MiB of Parquet")
+
+
+def _memory(server: Server, pid: int) -> str:
+    """Resident MiB of the broker, its reader process, the Python driver, the JVM and Spark's Python workers."""
+    jvms = children(pid)
+    workers = [each for jvm in jvms for each in _family(jvm)[1:]]
+    known = {"broker": [server.pid], "reader": [server.reader_pid], "driver": [pid], "JVM": jvms, "workers": workers}
+    sizes = {name: sum(map(_resident, pids)) >> 20 for name, pids in known.items()}
+    return ", ".join(f"{name} {size} MiB" for name, size in sizes.items())
+
+
+def _family(pid: int) -> list[int]:
+    try:
+        return [pid, *(each for child in children(pid) for each in _family(child))]
+    except OSError:
+        return []
+
+
+def _resident(pid: int) -> int:
+    try:
+        return resident(pid)
+    except OSError:
+        return 0
+
+
+def main(quick: bool = False) -> None:
+    scale = 4 if quick else 1
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        server = stack.enter_context(running(folder))
+        with session(folder) as spark:
+            plans = Plans(spark, server, folder)
+            measure_source(plans, server, scale)
+            measure_sink(plans, server, scale)
+        if not quick:
+            measure_archive(server, folder, ARCHIVED)
