@@ -1,0 +1,122 @@
+"""Spark drivers as processes of their own, to be killed with everything they started.
+
+The rule kept here: a driver leads a session, and what belongs to the session is its own: Java, Python workers, the
+daemons that leave its process group. It is ended by its ids, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+SECONDS = 120.0  # only a failing test waits so long
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+class Driver:
+    """A running program; what it prints is read as it comes, what it complains of is kept in a file."""
+
+    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self.complaints = folder / f"complaints-{os.urandom(4).hex()}.txt"
+        with self.complaints.open("w") as errors:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=folder,
+                env=dict(environment),
+                start_new_session=True,
+            )
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def hear(self, wanted: str) -> None:
+        """Wait until it prints this line."""
+        assert self.process.stdout is not None
+        with self._deadline():
+            if any(line.strip() == wanted for line in self.process.stdout):
+                return
+        raise AssertionError(f"the driver never said {wanted!r}: {self.complaints.read_text()[-4000:]}")
+
+    def finish(self) -> str:
+        """Wait for its end, which is to be a good one; what it printed."""
+        with self._deadline():
+            said, _ = self.process.communicate()
+        assert self.process.returncode == 0, self.complaints.read_text()[-4000:]
+        return said
+
+    @contextmanager
+    def _deadline(self) -> Iterator[None]:
+        watch = threading.Timer(SECONDS, self.kill)
+        watch.start()
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+    def kill(self) -> None:
+        """End all of it at once, as a machine does that loses its power."""
+        while members := session_of(self.process.pid):
+            for pid in members:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+        self.process.wait(SECONDS)
+
+    def close(self) -> None:
+        self.kill()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+def session_of(leader: int) -> list[int]:
+    """The processes of a session that are alive."""
+    found = []
+    for process in psutil.process_iter(["status"]):
+        try:
+            if os.getsid(process.pid) == leader and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except (ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def environment_of(folder: Path) -> dict[str, str]:
+    """The environment of a driver. Its workers take pyspark from where it is installed: Spark would have them read
+    it out of a zip, and compile it, each of them, which is a third of what a short run costs."""
+    python = folder / "worker-python"
+    if not python.exists():
+        python.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "PYSPARK_"))},
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+    }
+
+
+@contextmanager
+def started(folder: Path, program: str, *arguments: str) -> Iterator[Driver]:
+    """One of our programs, until the end of the block."""
+    driver = Driver([sys.executable, str(PROGRAMS / program), *arguments], folder, environment_of(folder))
+    try:
+        yield driver
+    finally:
+        driver.close()

@@ -1,0 +1,76 @@
+"""A driver that carries messages from one topic to others, until it is told or made to end.
+
+    relay.py ENDPOINT FOLDER RELAY [RELAY ...]      RELAY: kind:source:sink, kind is `plain` or `shuffled`
+
+The rule kept here: a relay is the same query every time it is started, with a checkpoint in FOLDER and a cursor of its
+own. `plain` gives the same rows in the same partitions when a batch is run again; `shuffled` never does, so it is
+transactional. The driver says "session" and "started"; a line on its standard input starts it, "drain" lets it run to
+the end of the source and stop.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+ROWS = 40  # in a micro-batch: small, so that there are many to die in
+# Batches are so small that compiling them, by Spark or by Java, costs more than it saves.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.driver.extraJavaOptions": JAVA,
+}
+
+
+def session(**more: str) -> Any:
+    builder = SparkSession.builder.appName("relay")
+    if "SPARK_MASTER" not in os.environ:
+        builder = builder.master("local[2]")
+    for name, value in (CONF | more).items():
+        builder = builder.config(name, value)
+    built = builder.getOrCreate()
+    built.sparkContext.setLogLevel("ERROR")
+    return built
+
+
+def relay(spark: Any, endpoint: str, folder: str, said: str, *, drain: bool) -> Any:
+    kind, source, sink = said.split(":")
+    rows = (
+        spark.readStream.format("penstock")
+        .options(endpoint=endpoint, topic=source, startingOffsets="earliest", consumerName=f"{kind}-relay")
+        .options(maxOffsetsPerTrigger=ROWS, minPartitions=2, retryTimeoutSeconds=20)
+        .load()
+    )
+    if kind == "shuffled":
+        rows = rows.selectExpr("concat(cast(data AS STRING), ' ', uuid()) AS data").repartition(2, "data")
+    else:
+        rows = rows.selectExpr("concat('got ', cast(data AS STRING)) AS data", "map('from', topic) AS attributes")
+    writer = (
+        rows.writeStream.format("penstock")
+        .options(endpoint=endpoint, topic=sink, transactional=str(kind == "shuffled").lower(), retryTimeoutSeconds=20)
+        .option("checkpointLocation", f"{folder}/checkpoint-{kind}")
+    )
+    return (writer.trigger(availableNow=True) if drain else writer).start()
+
+
+def main(endpoint: str, folder: str, *relays: str) -> None:
+    spark = session()
+    print("session", flush=True)
+    drain = sys.stdin.readline().strip() == "drain"
+    queries = [relay(spark, endpoint, folder, said, drain=drain) for said in relays]
+    print("started", flush=True)
+    for query in queries:
+        query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

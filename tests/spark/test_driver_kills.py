@@ -1,0 +1,141 @@
+"""A driver killed in the middle of a stream, again and again: nothing is lost, nothing is there twice.
+
+The rule kept here: each round dies in the middle. A driver is killed when rows of its own have reached a sink and more
+wait at the source, at a moment taken from a printed seed; the checkpoint is then looked at to see what it died in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.spark.drivers import SECONDS, Driver, started
+from tests.spark.servers import Server, serve
+
+Rounds = Callable[[int, int], int]
+
+SOURCE = "projects/penstock/topics/source"
+PLAIN = "projects/penstock/topics/plain"
+SHUFFLED = "projects/penstock/topics/shuffled"
+SINKS = (PLAIN, SHUFFLED)
+LEAD = 200  # how many messages are published ahead of the slower sink: a driver never runs dry
+
+
+class Feed(threading.Thread):
+    """Publishes numbers to the source, always a little ahead of the sinks."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(daemon=True)
+        self.published = 0
+        self._server = server
+        self._enough = threading.Event()
+
+    def run(self) -> None:
+        while not self._enough.wait(0.05):
+            if self.published < min(map(self._server.tail, SINKS)) + LEAD:
+                self._server.publish(SOURCE, [b"%d" % number for number in range(self.published, self.published + 20)])
+                self.published += 20
+
+    def stop(self) -> None:
+        self._enough.set()
+        self.join(SECONDS)
+
+
+@pytest.mark.kill
+def test_a_driver_killed_in_the_middle_of_a_stream_doubles_and_loses_nothing(tmp_path: Path, rounds: Rounds) -> None:
+    seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(1 << 32))
+    print(f"PENSTOCK_SEED={seed}")
+    chance = random.Random(seed)
+    with ExitStack() as stack:
+        server = stack.enter_context(serve(tmp_path, "--data", str(tmp_path / "data")))
+        for topic in (SOURCE, *SINKS):
+            server.ask("topic.ensure", topic=topic)
+        feed = Feed(server)
+        feed.start()
+        deaths, survivor = _storm(stack, server, tmp_path, chance, rounds(10, 100))
+        feed.stop()
+        _drain(survivor)
+        _check(server, feed.published)
+    print(f"{feed.published} messages; killed {dict(deaths)}")
+    # Or the kills came between batches, and proved nothing.
+    assert deaths["in a batch"] >= sum(deaths.values()) / 4
+    assert deaths["with rows of it published"] >= 1
+
+
+def _storm(
+    stack: ExitStack, server: Server, folder: Path, chance: random.Random, rounds: int
+) -> tuple[Counter[str], Driver]:
+    """Kill so many drivers; what they died in, and one that is ready to go on."""
+    deaths: Counter[str] = Counter()
+    following = _driver(stack, server, folder)
+    for number in range(rounds):
+        driver, following = following, _driver(stack, server, folder)  # which starts beside it
+        watched = SINKS[number % 2]
+        base = server.tail(watched)
+        driver.hear("session")
+        driver.say("go")
+        _await_rows(server, driver, watched, base + chance.randint(1, 120))
+        # Rows that are seen are of a batch that is not done yet: some rounds die at once, others anywhere.
+        threading.Event().wait(chance.choice([0.0, 0.6]) * chance.random())
+        driver.kill()
+        deaths.update(_died_in(server, folder))
+    return deaths, following
+
+
+def _driver(stack: ExitStack, server: Server, folder: Path) -> Driver:
+    relays = [f"plain:{SOURCE}:{PLAIN}", f"shuffled:{SOURCE}:{SHUFFLED}"]
+    return stack.enter_context(started(folder, "relay.py", server.endpoint, str(folder), *relays))
+
+
+def _await_rows(server: Server, driver: Driver, topic: str, wanted: int) -> None:
+    waited = 0.0
+    while (
+        server.ask("bounds", topics=[topic], after={topic: wanted - 1}, wait_seconds=1)["topics"][topic]["tail"]
+        < wanted
+    ):
+        waited += 1
+        assert driver.process.poll() is None, driver.complaints.read_text()[-4000:]
+        assert waited < SECONDS, driver.complaints.read_text()[-4000:]
+
+
+def _died_in(server: Server, folder: Path) -> list[str]:
+    """What the two queries died in, as their checkpoints tell."""
+    deaths = []
+    for kind in ("plain", "shuffled"):
+        planned, done = _last(folder / f"checkpoint-{kind}/offsets"), _last(folder / f"checkpoint-{kind}/commits")
+        deaths.append("in a batch" if planned > done else "between batches")
+        if kind == "plain" and planned > done and server.tail(PLAIN) > _end_of(folder, done):
+            deaths.append("with rows of it published")
+    return deaths
+
+
+def _last(folder: Path) -> int:
+    return max((int(path.name) for path in folder.glob("*") if path.name.isdigit()), default=-1)
+
+
+def _end_of(folder: Path, batch: int) -> int:
+    if batch < 0:
+        return 0
+    lines = (folder / f"checkpoint-plain/offsets/{batch}").read_text().splitlines()
+    return int(json.loads(lines[-1])[SOURCE])
+
+
+def _drain(driver: Driver) -> None:
+    driver.hear("session")
+    driver.say("drain")
+    driver.hear("started")
+    driver.finish()
+
+
+def _check(server: Server, published: int) -> None:
+    numbers = range(published)
+    assert sorted(server.data(PLAIN)) == sorted(b"got %d" % number for number in numbers)
+    assert sorted(int(data.split()[0]) for data in server.data(SHUFFLED)) == list(numbers)
