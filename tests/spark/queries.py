@@ -54,7 +54,7 @@ def failure(action: Callable[[], Any]) -> str:
 
 def sentence(words: str) -> str:
     """What our error says in the words of Spark around it; the first line that counts has to have it."""
-    lines = [line for line in words.splitlines() if line.strip() and "thrown from the Python worker" not in line]
+    lines = [line for line in words.splitlines() if line.strip() and not line.endswith("from the Python worker:")]
     assert "penstock: " in lines[0], words
     assert "Traceback" not in words, words
     return lines[0].partition("penstock: ")[2]

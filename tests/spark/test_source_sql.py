@@ -68,8 +68,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     certificate, key = make_certificate(folder)
     settings = {"flight_tokens": "hush", "flight_tls_cert": str(certificate), "flight_tls_key": str(key)}
     with serve(folder, "--memory", **settings) as running:
-        running.rest("PUT", "projects/penstock/topics/t", {})
-        running.rest_publish("projects/penstock/topics/t", b"secret", {})
+        running.rest("PUT", "projects/penstock/topics/guarded", {})
+        running.rest_publish("projects/penstock/topics/guarded", b"secret", {})
         yield running, certificate
 
 
@@ -105,7 +105,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
 def test_a_guarded_broker_is_read_with_token_and_tls(spark: Any, guarded: tuple[Server, Path]) -> None:
     server, certificate = guarded
     endpoint = f"localhost:{server.endpoint.rpartition(':')[2]}"
-    options = {"endpoint": endpoint, "topic": "t", "tls": "true", "tlsRootCertificates": str(certificate)}
+    options = {"endpoint": endpoint, "topic": "guarded", "tls": "true", "tlsRootCertificates": str(certificate)}
     source = spark.read.format("penstock")
     assert bytes(source.options(**options, token="hush").load().first().data) == b"secret"
     quick = {"retryTimeoutSeconds": "0.5"}
