@@ -154,7 +154,8 @@ from pyspark.sql import SparkSession, functions
 endpoint, folder, *targets = sys.argv[1:]
 spark = (
     SparkSession.builder.master("local[2, 3]").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
-    .config("spark.sql.warehouse.dir", folder).config("spark.sql.execution.arrow.maxRecordsPerBatch", "50").getOrCreate()
+    .config("spark.sql.warehouse.dir", folder).config("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
+    .getOrCreate()
 )
 spark.sparkContext.setLogLevel("OFF")
 

@@ -3,7 +3,8 @@
     cli, testing -> server -> assembly -> doors | spark | pubsub -> faces -> journal -> broker -> errors
 
 The rule kept here: imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
-table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes.
+table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes. The
+data source, `pyspark_penstock`, stands apart: it knows nothing of the broker, and only `spark` knows it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 # The journals that need more than this process: `assembly` names them, everybody else is handed one. The memory
 # journal needs nothing, so a bare queue may make its own.
 JOURNALS = {"sqlite", "postgres"}
+
+# The data source travels to executors that have nothing else of ours; Spark imports it to see what it is, so Arrow
+# waits until it is needed.
+DATA_SOURCE = "pyspark_penstock"
+DATA_SOURCE_NEEDS = {"pyspark", "pyarrow", DATA_SOURCE}
+DATA_SOURCE_NEEDS_LATE = {"pyarrow"}
+KNOWS_DATA_SOURCE = {"spark"}
 
 # What the pure broker may not reach for: the clock, chance, threads, files, sockets, other processes, logs.
 # fmt: off
@@ -131,6 +139,33 @@ def neighbour_faults(tree: list[Module]) -> list[str]:
             if place[0] == "journal" and place[1] in JOURNALS and unit(module.place) != "assembly":
                 faults.append(f"{module.label}:{line}: only assembly names a journal: {name}")
     return faults
+
+
+def apart_faults(tree: list[Module]) -> list[str]:
+    """What ties the data source to the broker, makes it heavy, or makes others depend on it."""
+    faults = []
+    for module in tree:
+        late = _late_lines(module)
+        for line, name, _ in imports(module, set()):
+            top = name.split(".")[0]
+            where = f"{module.label}:{line}"
+            if module.package != DATA_SOURCE:
+                if top == DATA_SOURCE and unit(module.place) not in KNOWS_DATA_SOURCE:
+                    faults.append(f"{where}: only spark may import {name}")
+            elif top not in DATA_SOURCE_NEEDS and top not in sys.stdlib_module_names:
+                faults.append(f"{where}: the data source may not import {name}")
+            elif top in DATA_SOURCE_NEEDS_LATE and line not in late:
+                faults.append(f"{where}: the data source imports {name} inside functions only")
+    return faults
+
+
+def _late_lines(module: Module) -> set[int]:
+    """Lines that do not run when the module is imported: those of functions, and what only type checkers read."""
+    late = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    typing = [
+        node for node in ast.walk(module.tree) if isinstance(node, ast.If) and dotted(node.test) == "TYPE_CHECKING"
+    ]
+    return {line for node in [*late, *typing] for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
 
 
 def purity_faults(tree: list[Module]) -> list[str]:

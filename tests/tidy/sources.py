@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "penstock"
+DATA_SOURCE = ROOT / "src" / "pyspark_penstock"  # a package of its own: Spark finds it by its name
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Module:
     path: Path
     place: tuple[str, ...]  # its dotted name below the package, as parts; () is the package's own __init__
     text: str
+    package: str = "penstock"
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -35,7 +37,7 @@ class Module:
 
     @property
     def label(self) -> str:
-        return ".".join(("penstock", *self.place))
+        return ".".join((self.package, *self.place))
 
 
 def modules(package: Path = PACKAGE) -> list[Module]:
@@ -43,10 +45,16 @@ def modules(package: Path = PACKAGE) -> list[Module]:
     return [read_module(package, path) for path in sorted(package.rglob("*.py"))]
 
 
+def everywhere() -> list[Module]:
+    """The modules of both packages."""
+    return modules(PACKAGE) + modules(DATA_SOURCE)
+
+
 def read_module(package: Path, path: Path) -> Module:
     parts = path.relative_to(package).with_suffix("").parts
     place = parts[:-1] if parts[-1] == "__init__" else parts
-    return Module(path, place, path.read_text(encoding="utf-8"))
+    name = DATA_SOURCE.name if package.name == DATA_SOURCE.name else PACKAGE.name
+    return Module(path, place, path.read_text(encoding="utf-8"), name)
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.layers import layer_faults, neighbour_faults, purity_faults
-from tests.tidy.sources import build, modules
+from tests.tidy.layers import apart_faults, layer_faults, neighbour_faults, purity_faults
+from tests.tidy.sources import build, everywhere, modules
 
 
 def test_imports_follow_the_layers() -> None:
@@ -20,6 +20,33 @@ def test_doors_and_journals_do_not_know_their_neighbours() -> None:
 
 def test_the_broker_is_pure() -> None:
     assert purity_faults(modules()) == []
+
+
+def test_the_data_source_stands_apart() -> None:
+    assert apart_faults(everywhere()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyspark_penstock/broker.py", "import penstock"),
+        ("pyspark_penstock/broker.py", "def late():\n    from penstock.errors import PenstockError"),
+        ("pyspark_penstock/broker.py", "import msgspec"),
+        ("pyspark_penstock/broker.py", "import pyarrow as pa"),
+        ("penstock/doors/text/server.py", "from pyspark_penstock import register"),
+    ],
+)
+def test_a_data_source_that_leans_on_others_is_found(tmp_path: Path, name: str, text: str) -> None:
+    fine = {
+        "pyspark_penstock/broker.py": "import json\nimport pyspark_penstock.schema\ndef f():\n    import pyarrow",
+        "penstock/spark/flows.py": "from pyspark_penstock import register",
+        "penstock/doors/text/server.py": "",
+    }
+    build(tmp_path, fine)
+    packages = [tmp_path / "penstock", tmp_path / "pyspark_penstock"]
+    assert [fault for package in packages for fault in apart_faults(modules(package))] == []
+    build(tmp_path, {name: text})
+    assert len([fault for package in packages for fault in apart_faults(modules(package))]) == 1
 
 
 SKELETON = {

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.shape import FILE_LINES_MAX, FUNCTION_LINES_MAX, docstring_faults, length_faults, name_faults
-from tests.tidy.sources import build, modules
+from tests.tidy.sources import build, everywhere, modules
 
 
 def test_every_module_opens_with_a_docstring() -> None:
-    assert docstring_faults(modules()) == []
+    assert docstring_faults(everywhere()) == []
 
 
 def test_files_and_functions_stay_short() -> None:
-    assert length_faults(modules()) == []
+    assert length_faults(everywhere()) == []
 
 
 def test_names_say_something() -> None:
-    assert name_faults(modules()) == []
+    assert name_faults(everywhere()) == []
 
 
 def test_a_missing_docstring_is_found(tmp_path: Path) -> None:

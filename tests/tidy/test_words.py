@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.sources import PACKAGE, build, modules
+from tests.tidy.sources import PACKAGE, build, everywhere, modules
 from tests.tidy.words import call_faults, vendor_faults
 
 
@@ -15,7 +15,7 @@ def test_the_broker_and_its_journals_know_no_vendor() -> None:
 
 
 def test_no_source_calls_what_is_banned() -> None:
-    assert call_faults(modules()) == []
+    assert call_faults(everywhere()) == []
 
 
 @pytest.mark.parametrize(
