@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -104,6 +106,15 @@ def test_generic_clients_find_their_way(either: Client) -> None:
     listed_actions = {action.type for action in either.client.list_actions()}
     assert listed_actions == set(either.act("help")["actions"])
     assert {"bounds", "limit", "split", "find", "cursor.open", "stage.decide"} <= listed_actions
+
+
+def test_the_example_of_the_page_runs(disk: FlightServer, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "doors" / "flight.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(example.replace("127.0.0.1:8815", disk.address), scope)
+    scope["client"].close()
+    assert '"first":0,"rows":2' in capsys.readouterr().out
 
 
 def test_a_client_that_leaves_ends_its_scan(disk: FlightServer, client: Client) -> None:

@@ -66,6 +66,8 @@ def test_rows_for_several_topics_are_staged_together(either: Client) -> None:
         either.act("topic.ensure", topic=topic)
     rows = pa.record_batch({"data": pa.array(["0", "1", "2"]), "topic": pa.array(["st-a", "st-b", None])})
     (answer,) = either.put({"topic": "st-a", "stage": True}, [rows])
+    for everything in ({}, {"pattern": ".*"}):
+        assert STAGING not in either.act("bounds", **everything)["topics"]
     (place,) = answer["published"]
     assert (place["topic"], place["target"], place["rows"]) == (STAGING, None, 3)
     parts = [[{"first": place["first"], "rows": 3, "topic": None}]]

@@ -61,6 +61,8 @@ class Actions:
         names = None if asked.topics is None else [self._names.topic(name) for name in asked.topics]
         found = self._broker.bounds(names, self._names.topics(asked.after), asked.wait_seconds if asked.after else 0)
         chosen = [topic for topic in found if pattern is None or pattern.fullmatch(topic.name)]
+        if names is None:  # rows that wait there belong to other topics
+            chosen = [topic for topic in chosen if topic.name != self._staging.topic]
         return {"topics": {topic.name: _shown(topic) for topic in chosen}}
 
     def _find(self, asked: codec.Find) -> Any:

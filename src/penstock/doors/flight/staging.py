@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 from penstock.broker.model import Message
@@ -25,6 +26,7 @@ TOPIC_ID = "penstock-staging"
 KEEP_SECONDS = 86400  # rows that no decision was made on are kept so long, whatever the server's retention
 PIECE_ROWS = 5_000
 PIECE_BYTES = 4 << 20
+IN_FLIGHT = 4  # publishes on their way
 
 
 class Staging:
@@ -101,13 +103,14 @@ class Staging:
 
     def _copy(self, decision: Decision) -> None:
         producer = f"staging:{decision.query}"
+        answers: deque[Future[bytes]] = deque()
         for sequence, messages in enumerate(self._pieces(decision.ranges)):
-            answers = [
-                self._broker.publish(topic, [rows], producer, decision.epoch, sequence)
-                for topic, rows in _by_target(messages).items()
-            ]
-            for answer in answers:
-                self._broker.published(answer)
+            for topic, rows in _by_target(messages).items():
+                answers.append(self._broker.publish(topic, [rows], producer, decision.epoch, sequence))
+            while len(answers) > IN_FLIGHT:
+                self._broker.published(answers.popleft())
+        for answer in answers:
+            self._broker.published(answer)
 
     def _pieces(self, ranges: list[tuple[int, int]]) -> Iterator[list[Message]]:
         topic = self._broker.topic(self.topic)

@@ -165,7 +165,12 @@ class Answers:
 
 
 def _next_chunk(reader: Any) -> Any:
+    """None at the end."""
     try:
         return reader.read_chunk()
     except StopIteration:
         return None
+    except flight.FlightError:
+        raise
+    except pa.ArrowException:
+        raise InvalidArgumentError("What was sent is not a stream of record batches") from None
