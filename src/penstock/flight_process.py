@@ -66,6 +66,8 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the server is told to stop, and tells us when it has
     os.nice(NICENESS)
+    # Arrow loads pandas where there is one, to know its types; none of them comes here, and it takes long to load.
+    sys.modules["pandas"] = None  # type: ignore[assignment]
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
     ReaderProcess(socket.socket(fileno=int(sys.argv[1]))).run()
 
