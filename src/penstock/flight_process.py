@@ -15,6 +15,8 @@ import signal
 import socket
 import sys
 import threading
+from importlib.abc import MetaPathFinder
+from typing import Any
 
 from penstock.doors.flight.letters import Hello, pack, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
@@ -62,12 +64,19 @@ class ReaderProcess:
             self._stopped.set()
 
 
+class NoPandas(MetaPathFinder):
+    """Arrow loads pandas where there is one, to know its types. None of them comes here, and it takes long to load."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+        if name == "pandas":
+            raise ImportError(name)
+
+
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the server is told to stop, and tells us when it has
     os.nice(NICENESS)
-    # Arrow loads pandas where there is one, to know its types; none of them comes here, and it takes long to load.
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    sys.meta_path.insert(0, NoPandas())
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
     ReaderProcess(socket.socket(fileno=int(sys.argv[1]))).run()
 
