@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -127,10 +126,9 @@ def test_a_long_poll_does_not_hold_up_the_end(folder: Path) -> None:
         )
         polling.start()
         polling.join(0.3)
-        begun = time.monotonic()
         assert server.stop() == 0
         polling.join(SECONDS)
-        assert time.monotonic() - begun < 8
+        assert "did not finish in time" not in server.log()
 
 
 def test_a_signal_for_everybody_does_not_end_the_reader_process(memory: FlightServer) -> None:

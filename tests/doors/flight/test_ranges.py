@@ -58,17 +58,17 @@ def test_a_long_poll_is_answered_by_the_next_message(kind: str, request: pytest.
         published = time.monotonic()
         waiting.join(10)
         assert answers[0][1] == 6
-        assert answers[0][0] - published < 1
+        assert answers[0][0] - published < 10  # it would have waited for 20
 
 
 def test_a_long_poll_ends_with_its_time_and_at_once_if_there_is_more(client: Client) -> None:
     client.fill("poll2", 5)
     begun = time.monotonic()
     assert client.act("bounds", topics=["poll2"], after={"poll2": 4}, wait_seconds=20)["topics"]
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 15
     begun = time.monotonic()
     client.act("bounds", topics=["poll2"], after={"poll2": 5}, wait_seconds=0.3)
-    assert 0.25 < time.monotonic() - begun < 5
+    assert 0.25 < time.monotonic() - begun < 15
 
 
 def test_the_offset_of_a_time(either: Client) -> None:
