@@ -40,6 +40,9 @@ check: $(DEV)/.stamp ## format, lint, types, and the rules of tests/tidy
 bench: $(DEV)/.stamp ## print the rates, at an empty queue and at a deep one
 	$(DEV)/bin/python -m benchmarks $(ARGS)
 
+pipeline: $(DEV)/.stamp ## a broker, traffic through every door, a pipeline on Spark, and what came out
+	@$(DEV)/bin/python examples/pipelines/demo.py
+
 nightly: $(DEV)/.stamp $(OLDEST)/.stamp ## the long tests, with their large numbers, and Spark's on its oldest release
 	PENSTOCK_NIGHTLY=1 $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m nightly tests $(ARGS)
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/spark $(ARGS)

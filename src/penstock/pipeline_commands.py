@@ -134,6 +134,7 @@ def _run(pipeline: Pipeline, place: Any, *, verbose: bool) -> int:
     with _stopping() as stop:
         console.print(f"{pipeline.name}: starting Spark at {place}", highlight=False)
         session = open_session(pipeline.name, pipeline.spark, place, log=None if verbose else logs / "spark.log")
+        stop.listen()  # Spark has put a handler of its own in the place of ours
         try:
             talking = verbose or any(flow.where == "console" for flow in pipeline.flows)
             display = (Bars if console.is_terminal and not talking else Lines)(
@@ -145,7 +146,7 @@ def _run(pipeline: Pipeline, place: Any, *, verbose: bool) -> int:
                 display.close()
             _tell(session, pipeline, outcome)
         finally:
-            stop.close(session)
+            session.stop()
     return EXIT_INTERRUPTED if stop.interrupted else EXIT_FAILED if outcome.failed else 0
 
 
@@ -179,21 +180,23 @@ class Stop:
         self.asked = threading.Event()
         self.interrupted = False
 
-    def on_signal(self, number: int, _frame: object) -> None:
+    def listen(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: object) -> None:
         if self.asked.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt  # asked twice: no more patience
         self.interrupted = self.interrupted or number == signal.SIGINT
         self.asked.set()
-
-    def close(self, session: Any) -> None:
-        session.stop()
 
 
 @contextmanager
 def _stopping() -> Iterator[Stop]:
     """Signals ask for a stop; the flows end in order."""
     stop = Stop()
-    before = {number: signal.signal(number, stop.on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    stop.listen()
     try:
         yield stop
     except KeyboardInterrupt:

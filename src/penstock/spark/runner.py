@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.spark import building, ready
+from penstock.spark import ready
 from penstock.spark.display import Summary
 from penstock.spark.records import DeadLetters, Flow, Insights, Pipeline, Replay
 from penstock.spark.replay import ReplayRun
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: threading.Event, logs: Path) -> Outcome:
     """Start every flow, watch until the last has ended or `stop` is set."""
-    runs = [_started(session, pipeline, flow) for flow in pipeline.flows]
+    runs = [_started(session, pipeline, flow, stop) for flow in pipeline.flows]
     try:
         standings = _watched(runs, show, stop)
     finally:
@@ -53,12 +53,13 @@ def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: th
     return Outcome(standings, _logged(standings, logs), stop.is_set())
 
 
-def _started(session: SparkSession, pipeline: Pipeline, flow: Flow) -> Run:
+def _started(session: SparkSession, pipeline: Pipeline, flow: Flow, stop: threading.Event) -> Run:
     try:
         if isinstance(flow.table, Replay):
             return ReplayRun(session, pipeline, flow)
-        query, folder = building.start(session, pipeline, flow)
-        return StreamRun(pipeline, flow, query, folder)
+        run = StreamRun(session, pipeline, flow)
+        run.await_source(stop)
+        return run
     except Exception as error:  # noqa: BLE001 - whatever Spark or a user's function raises, the other flows start
         return FailedRun(flow, error)
 

@@ -7,18 +7,23 @@ log and told in one sentence.
 from __future__ import annotations
 
 import json
+import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from penstock.spark.building import COUNTED, BatchFolder, source_options
+from penstock.spark.building import COUNTED, source_options, start
 from penstock.spark.records import Flow, Pipeline
 from penstock.spark.sentences import sentence_of
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
+
+TRIES = 3
+BUSY = "Python worker failed to connect back"
+SOURCE_SECONDS = 15.0
 
 
 class Failure(NamedTuple):
@@ -67,14 +72,15 @@ class FailedRun:
 
 
 class StreamRun:
-    """A streaming query."""
+    """A streaming query, started again when Spark could not start a Python process in its ten seconds for that."""
 
-    def __init__(self, pipeline: Pipeline, flow: Flow, query: StreamingQuery, folder: BatchFolder | None) -> None:
+    def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow) -> None:
         self.flow = flow
-        self.query = query
+        self._session = session
         self._pipeline = pipeline
-        self._folder = folder
         self._begun = time.monotonic()
+        self._tries = TRIES
+        self.query, self._folder = start(session, pipeline, flow)
         self._seen: int = -1  # the last batch that was counted
         self._standing = Standing()
         self._end: dict[str, int] = {}  # offsets that are done
@@ -90,11 +96,31 @@ class StreamRun:
         now = self._standing._replace(seconds=time.monotonic() - self._begun, active=active)
         if self._folder is not None and self._folder.rows:
             now = now._replace(rows_out=self._folder.rows)
-        if not active and not self._stopped:
-            error = self.query.exception()
-            now = now._replace(failure=failure_of(error) if error is not None else None)
+        error = self.query.exception() if not active and not self._stopped else None
+        if error is not None and self._started_again(error):
+            now = now._replace(active=True)
+        elif error is not None:
+            now = now._replace(failure=failure_of(error))
         self._standing = now
         return now
+
+    def _started_again(self, error: BaseException) -> bool:
+        """Whether it failed for want of a moment on a busy machine, and runs again; the checkpoint has what is done."""
+        self._tries -= 1
+        if not self._tries or BUSY not in str(error):
+            return False
+        rows = self._folder.rows if self._folder is not None else 0
+        self.query, self._folder = start(self._session, self._pipeline, self.flow)
+        if self._folder is not None:
+            self._folder.rows = rows
+        return True
+
+    def await_source(self, stop: threading.Event) -> None:
+        """Until the source's process is up, for a while: many that start at once get in each other's way."""
+        until = time.monotonic() + SOURCE_SECONDS
+        while self.query.isActive and self.query.status["message"].startswith("Initializing"):
+            if time.monotonic() > until or stop.wait(0.05):
+                return
 
     def _count(self, report: Mapping[str, Any]) -> None:
         sources = report["sources"]
@@ -146,4 +172,13 @@ def _added(so_far: int | None, observed: Any) -> int | None:
 
 
 def failure_of(error: BaseException) -> Failure:
-    return Failure(sentence_of(error), "".join(traceback.format_exception(error)))
+    return Failure(sentence_of(error), "".join([*traceback.format_exception(error), *_frames_of_java(error)]))
+
+
+def _frames_of_java(error: BaseException | None) -> Iterator[str]:
+    """The frames Spark's errors bring along and do not print, of each cause."""
+    while error is not None:
+        frames = getattr(error, "_stackTrace", None)
+        if frames:
+            yield f"\nJava, {type(error).__name__}: {str(error).partition(chr(10))[0]}\n\tat {frames}\n"
+        error = getattr(error, "_cause", None)

@@ -1,0 +1,113 @@
+"""What goes wrong with a flow is told in one sentence, and the other flows go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.spark.checking import analyse
+from penstock.spark.problems import Problems
+from penstock.spark.runs import Failure
+from tests.spark.pipelines import build, run, short
+from tests.spark.servers import Server
+
+
+def failure(outcome: Any, name: str) -> Failure:
+    found: Failure | None = outcome.standings[name].failure
+    assert found is not None
+    return found
+
+
+def test_one_flow_fails_and_the_others_go_on(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, target = make_topic(b"1", b"2", b"x"), make_topic()
+    text = f"""
+        [flows.good]
+        from = "{topic}"
+        sql = "SELECT data FROM source"
+        to = "{target}"
+        [flows.unknown]
+        from = "no-such-topic"
+        to = {{ parquet = "unknown" }}
+        [flows.misspelt]
+        from = "{topic}"
+        sql = "SELECT datta FROM source"
+        to = "{target}"
+        [flows.columns]
+        from = "{topic}"
+        sql = "SELECT data, offset FROM source"
+        to = "{target}"
+        [flows.late]
+        from = "{topic}"
+        sql = "SELECT CAST(CAST(CAST(data AS STRING) AS INT) AS STRING) AS data FROM source"
+        to = {{ parquet = "late" }}
+        [flows.option]
+        from = "{topic}"
+        to = {{ parquet = "option" }}
+        options = {{ maxOffsetPerTrigger = 5 }}
+    """
+    outcome = run(spark, build(text, tmp_path, server))
+    assert outcome.failed
+    assert outcome.standings["good"].failure is None
+    assert sorted(server.data(target)) == [b"1", b"2", b"x"]
+    told = {name: failure(outcome, name).sentence for name in outcome.standings if name != "good"}
+    assert "projects/penstock/topics/no-such-topic" in told["unknown"]
+    assert told["misspelt"].startswith(
+        "A column, variable, or function parameter with name `datta` cannot be resolved."
+    )
+    assert told["columns"].startswith("column offset (bigint) cannot be published (the broker gives offsets)")
+    assert told["late"].startswith('The value \'x\' of the type "STRING" cannot be cast to "INT"')
+    assert told["option"] == "unknown option maxoffsetpertrigger; did you mean maxOffsetsPerTrigger?"  # Spark's letters
+    for name, sentence in told.items():
+        assert "\n" not in sentence
+        assert "\tat " in outcome.logs[name].read_text() or "Traceback" in outcome.logs[name].read_text()
+
+
+def test_no_broker(spark: Any, server: Server, tmp_path: Path) -> None:
+    away = '{ endpoint = "127.0.0.1:1", retryTimeoutSeconds = 1 }'
+    text = f'[flows.lost]\nfrom = "x"\nto = {{ console = true }}\noptions = {away}'
+    sentence = failure(run(spark, build(text, tmp_path, server)), "lost").sentence
+    assert sentence.startswith("cannot reach the broker at 127.0.0.1:1 (connection refused)")
+
+
+def test_a_deep_look_finds_what_spark_would_refuse(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "wrong.py").write_text("def change(frame):\n    return frame.select('nothing')\n")
+    text = """
+        [flows.good]
+        from = "x"
+        sql = "SELECT data FROM source WHERE attributes['a'] = 'b'"
+        to = "y"
+        [flows.syntax]
+        from = "x"
+        sql = "SELEKT data FROM source"
+        to = "y"
+        [flows.column]
+        from = "x"
+        sql = "SELECT upper(nothing) AS data FROM source"
+        to = "y"
+        [flows.sink]
+        from = "x"
+        sql = "SELECT 7 AS data FROM source"
+        to = "y"
+        [flows.folder]
+        from = "x"
+        to = { parquet = "files", partition_by = ["day"] }
+        [flows.function]
+        from = "x"
+        python = "wrong.py:change"
+        to = "y"
+    """
+    pipeline, problems = build(text, tmp_path, server), Problems()
+    for flow in pipeline.flows:
+        analyse(spark, pipeline, flow, problems)
+    syntax, column, sink, folder, function = problems.sentences
+    assert syntax == "flow syntax: sql: Syntax error at or near 'SELEKT'."
+    assert column.startswith("flow column: sql: A column, variable, or function parameter with name `nothing`")
+    assert sink == "flow sink: sql: column data must be binary or string, not int"
+    assert folder.startswith("flow folder: to: partition_by names day; there are topic, offset,")
+    assert function.startswith("flow function: python: A column, variable, or function parameter with name `nothing`")
+    assert short("a/b") == "b"
