@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import sub
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.broker.limits import Limits, check_draft
 from penstock.broker.model import NO_ATTRIBUTES, Draft
+from penstock.doors.flight import maps
 from penstock.doors.flight.letters import Row, Rows
 from penstock.errors import InvalidArgumentError
 
@@ -148,7 +149,16 @@ def _attributes(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str
     """The maps, the bytes in each, and whether all of them are surely within the limits."""
     if column.null_count:
         column = _without_nulls(column)
-    offsets = column.offsets.to_pylist()
+    repeats = maps.repeats(column)
+    if repeats is None:
+        return _maps(column, limits)
+    different, sizes, plain = _maps(repeats.different, limits)
+    places = repeats.places
+    return [different[place] for place in places], [sizes[place] for place in places], plain
+
+
+def _maps(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], list[int], bool]:
+    offsets = maps.numbers(column.offsets)
     first, last = offsets[0], offsets[-1]
     pair_keys, pair_items = column.keys[first:last], column.items[first:last]
     if pair_items.null_count:
@@ -157,19 +167,17 @@ def _attributes(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str
     items, item_bytes = _texts(pair_items, "")
     edges = [offset - first for offset in offsets]
     pairs = list(zip(keys, items, strict=True))
-    maps = [dict(pairs[a:b]) for a, b in pairwise(edges)]
-    sums = [0]
-    for each in map(int.__add__, key_bytes, item_bytes):
-        sums.append(sums[-1] + each)
+    found = [dict(pairs[a:b]) for a, b in pairwise(edges)]
+    sums = list(accumulate(map(int.__add__, key_bytes, item_bytes), initial=0))
     sizes = [sums[b] - sums[a] for a, b in pairwise(edges)]
     plain = (
         max(key_bytes, default=0) <= limits.attribute_key_max_bytes
         and max(item_bytes, default=0) <= limits.attribute_value_max_bytes
         and not limits.attributes_max
         and all(key and not key.startswith(limits.reserved_prefixes) for key in set(keys))
-        and sum(map(len, maps)) == len(keys)  # a key that is there twice counts once
+        and sum(map(len, found)) == len(keys)  # a key that is there twice counts once
     )
-    return maps, sizes, plain
+    return found, sizes, plain
 
 
 def _without_nulls(column: pa.MapArray) -> pa.MapArray:

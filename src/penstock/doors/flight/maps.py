@@ -1,0 +1,67 @@
+"""Which rows of a column of maps are the same, found by Arrow.
+
+The rule kept here: messages of one kind tend to have the same attributes, so Python looks at what is different and no
+more often than that. Where most rows differ this is known from the first few, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SAMPLE = 64  # rows that tell whether the others repeat
+ENTRIES_MAX = 16  # of a map, beyond which comparing costs more than it saves
+
+
+class Repeats(NamedTuple):
+    """The maps that are different, and which of them each row has."""
+
+    different: pa.MapArray
+    places: list[int]
+
+
+def repeats(column: pa.MapArray) -> Repeats | None:
+    """None where that does not help: most rows differ, have different numbers of entries, or lack values."""
+    sample = _codes(column.slice(0, SAMPLE))
+    if sample is None or len(sample.dictionary) > len(sample) // 2:
+        return None
+    codes = _codes(column)
+    if codes is None or len(codes.dictionary) > len(column) // 2:
+        return None
+    places = numbers(codes.indices)
+    firsts = dict(zip(reversed(places), range(len(places) - 1, -1, -1), strict=True))
+    different = column.take(pa.array([firsts[code] for code in range(len(codes.dictionary))], pa.int64()))
+    return Repeats(different, places)
+
+
+def _codes(column: pa.MapArray) -> pa.DictionaryArray | None:
+    """A number for each row, the same for rows that are the same; None if they cannot be compared."""
+    edges = numbers(column.offsets)
+    first, last, rows = edges[0], edges[-1], len(column)
+    width = (last - first) // rows if rows else 0
+    if (
+        column.items.null_count
+        or not 0 < width <= ENTRIES_MAX
+        or edges != list(range(first, first + width * rows + 1, width))
+    ):
+        return None
+    keys, items = (each[first:last].dictionary_encode() for each in (column.keys, column.items))
+    pairs = pc.add(pc.multiply(keys.indices.cast(pa.int64()), len(items.dictionary)), items.indices.cast(pa.int64()))
+    pairs = pairs.dictionary_encode()
+    lists = pa.FixedSizeListArray.from_arrays(pairs.indices.cast(pa.int64()), width)
+    codes = None
+    for place in range(width):
+        each = pc.list_element(lists, place)
+        if codes is not None:  # numbered anew each time, so that the product stays small
+            each = pc.add(pc.multiply(codes.indices.cast(pa.int64()), len(pairs.dictionary)), each)
+        codes = each.dictionary_encode()
+    return codes
+
+
+def numbers(column: pa.Array) -> list[int]:
+    """The integers of a column of 32 bits without nulls; Arrow would make a scalar for each on the way."""
+    view = memoryview(column.buffers()[1]).cast("i")
+    found: list[int] = view[column.offset : column.offset + len(column)].tolist()
+    return found
