@@ -70,7 +70,7 @@ def _connect(access: Access) -> flight.FlightClient:
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
         ("grpc.min_reconnect_backoff_ms", 3000),  # which is how long one attempt may take
-        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_time_ms", 330_000),  # a host that vanished is noticed; servers forbid asking more often
         ("grpc.keepalive_timeout_ms", 20_000),
     ]
     return flight.FlightClient(
@@ -154,13 +154,12 @@ class Broker:
 
         wanted = {"topic": topic, "first": first, "until": until, "columns": list(columns), "lossy": lossy}
         stream = _connections.get(self.access).do_get(flight.Ticket(json.dumps(wanted).encode()), self.calling())
-        while True:
-            try:
-                chunk = stream.read_chunk()
-            except StopIteration:
-                return
-            if chunk.data is not None and chunk.data.num_rows:
-                yield chunk.data
+        try:
+            for chunk in stream:
+                if chunk.data is not None and chunk.data.num_rows:
+                    yield chunk.data
+        finally:
+            stream.cancel()  # Spark may want no more, and the broker should know
 
     def put(
         self, command: dict[str, Any], schema: pa.Schema

@@ -6,18 +6,22 @@ import base64
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyspark_penstock.broker import Broker
+from pyspark_penstock.chunks import chunks
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import parse
 from pyspark_penstock.publishing import Upload
 from tests.spark.conftest import MakeTopic
 from tests.spark.queries import failure, sentence
-from tests.spark.servers import Server
+from tests.spark.servers import Server, serve
 
 
 def write(frame: Any, server: Server, topic: str | None = None, mode: str = "append", **options: Any) -> None:
@@ -118,9 +122,6 @@ def test_what_spark_publishes_the_other_doors_deliver(spark: Any, server: Server
 def upload(server: Server, topic: str, epoch: int, rows: list[bytes], size: int = 2) -> list[dict[str, Any]]:
     import pyarrow as pa
 
-    from pyspark_penstock.broker import Broker
-    from pyspark_penstock.chunks import chunks
-
     broker = Broker(parse({"endpoint": server.endpoint}).access)
     sender = Upload(broker, {"topic": topic, "once": {"producer": "spark/query/0", "epoch": epoch}, "stage": False})
     sender.send(chunks([pa.record_batch({"data": pa.array(rows)})], size))
@@ -142,9 +143,35 @@ def test_a_task_that_runs_again_publishes_nothing_twice_and_a_late_one_is_refuse
     assert [each["repeated"] for each in again] == [True, True, False]
     assert server.data(topic) == rows
     upload(server, topic, 8, [b"next"])
-    with pytest.raises(PenstockError):
+    with pytest.raises(PenstockError, match=r"^penstock: .*epoch"):
         upload(server, topic, 7, rows)
     assert server.data(topic) == [*rows, b"next"]
+
+
+def test_an_upload_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
+    """Killed with requests on the way: what it had stored is repeated by number, and not stored again."""
+    import pyarrow as pa
+
+    rows = [b"%06d" % number for number in range(20_000)]
+    flags = ("--data", str(tmp_path / "data"))
+    with ExitStack() as later:
+        first = later.enter_context(serve(tmp_path, *flags))
+        first.ask("topic.ensure", topic="t")
+        ports = {"flight": first.endpoint.rpartition(":")[2]}
+        servers = [first]
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for start in range(0, len(rows), 1000):
+                if start == 10_000:
+                    first.kill()
+                    servers.append(later.enter_context(serve(tmp_path, *flags, ports=ports)))
+                yield pa.record_batch({"data": pa.array(rows[start : start + 1000])})
+
+        asked = parse({"endpoint": first.endpoint, "retryTimeoutSeconds": "30"})
+        command = {"topic": "t", "once": {"producer": "spark/query/0", "epoch": 0}, "stage": False}
+        upload = Upload(Broker(asked.access), command)
+        upload.send(batches())
+        assert servers[-1].data("t") == rows
 
 
 RETRIED = """
