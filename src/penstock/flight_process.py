@@ -36,10 +36,12 @@ class ReaderProcess:
         self._hello: Hello | None = None
 
     def run(self) -> None:
-        # Imported while the greeting is on its way: it is what takes the time.
+        # It is what takes the time, and until it is done somebody else listens for us.
+        import penstock.doors.flight.service  # noqa: F401
         from penstock.assembly import open_flight_service
 
         self._link.start()
+        self._link.send("ready", b"", 0)
         self._greeted.wait()
         assert self._hello is not None, "the greeting was read before it was announced"
         try:

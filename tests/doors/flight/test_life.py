@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -52,6 +53,40 @@ def test_a_killed_reader_process_is_replaced_at_the_same_address(folder: Path) -
             with talking(server) as client:
                 assert client.get(topic="stays", first=0, until=100).num_rows == 100
         assert "the reader process ended (exit code -9)" in server.log()
+
+
+def test_there_is_no_reader_process_before_the_first_client(folder: Path) -> None:
+    with served(folder, "--data", str(folder / "data")) as server:
+        assert json.loads(server.fetch("http", "/ready"))["ready"] is True
+        assert server.readers() == []
+        with talking(server) as first, talking(server) as second:
+            first.fill("early", 1000)
+            assert len(server.readers()) == 1
+            for client in (first, second):  # the first came before there was anybody to talk to
+                assert client.get(topic="early", first=0, until=1000).num_rows == 1000
+
+
+def test_everybody_who_comes_at_once_is_served(folder: Path) -> None:
+    with served(folder, "--memory") as server, ThreadPoolExecutor(20) as crowd:
+        for visit in [crowd.submit(until, lambda: answers(server), "an answer") for _ in range(20)]:
+            visit.result()
+        assert len(server.readers()) == 1
+
+
+def test_a_server_that_saw_no_client_stops_and_leaves_its_port(folder: Path) -> None:
+    with served(folder, "--memory") as server:
+        port = server.port
+        assert server.stop() == 0
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+
+
+def test_a_client_that_says_nothing_and_leaves(folder: Path) -> None:
+    with served(folder, "--memory") as server:
+        socket.create_connection(("127.0.0.1", server.port)).close()
+        until(lambda: answers(server), "the door answering")
+        assert server.stop() == 0
 
 
 def test_other_doors_serve_while_the_reader_process_is_stopped(memory: FlightServer) -> None:

@@ -164,9 +164,15 @@ class FlightServer:
         return (self.folder / "log.txt").read_text()
 
     def reader(self) -> psutil.Process:
-        """The process that serves Flight."""
-        (child,) = psutil.Process(self.process.pid).children()
+        """The process that serves Flight; there is one since the first client came."""
+        if not self.readers():
+            with talking(self) as client:
+                client.act("bounds")
+        (child,) = self.readers()
         return child
+
+    def readers(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children()
 
     def client(self, **options: Any) -> Client:
         return Client(self.address, **options)

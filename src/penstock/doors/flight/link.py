@@ -60,10 +60,9 @@ class ServerEnd:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer: asyncio.StreamWriter | None = None
 
-    async def run(self, own: socket.socket, begin: Callable[[], None]) -> None:
+    async def run(self, own: socket.socket) -> None:
         """Serve one reader process until it is gone."""
         reader, self._writer = await asyncio.open_unix_connection(sock=own, limit=1 << 20)
-        begin()
         try:
             while True:
                 length, number, word = HEADER.unpack(await reader.readexactly(HEADER.size))

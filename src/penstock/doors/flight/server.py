@@ -1,7 +1,7 @@
 """The Flight door in the server: it holds the port, starts the reader process and answers its questions.
 
-The rule kept here: whatever happens to the reader process, the server goes on; the door comes back at the same
-address, and nothing of it is left when the server is gone.
+The rule kept here: there is no reader process before somebody needs it, and whatever happens to it, the server goes
+on; the door comes back at the same address, and nothing of it is left when the server is gone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import socket
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import msgspec
 
 from penstock.doors.flight.decisions import Decisions
 from penstock.doors.flight.desk import Desk
+from penstock.doors.flight.doorstep import Doorstep
 from penstock.doors.flight.letters import Hello
 from penstock.doors.flight.link import Frame, ServerEnd
 from penstock.doors.flight.tidings import Tidings
@@ -56,6 +57,7 @@ class FlightDoor:
         self._log = log
         self._options = options
         self._tidings = Tidings()
+        self._doorstep: Doorstep | None = None
         self._holder: socket.socket | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._reader: Reader | None = None
@@ -67,8 +69,9 @@ class FlightDoor:
 
     async def start(self) -> None:
         certificate, private_key = _key_pair(self._options)
-        family, host = await _resolved(self._host)
-        self._holder, self._port = _hold(family, host, self._port)
+        self._family, host = await _resolved(self._host)
+        self._doorstep = Doorstep(self._family, host, self._port)
+        self._port = self._doorstep.port
         self.address = join_address(host, self._port)
         self._hello = Hello(
             host,
@@ -82,12 +85,7 @@ class FlightDoor:
             [],
         )
         self._queue.watch(self._tidings)
-        try:
-            await self._open()
-        except UnavailableError:
-            self._release()
-            raise
-        self._keeper = asyncio.create_task(self._keep())
+        self._keeper = asyncio.create_task(self._keep(self._doorstep))
 
     async def stop(self, grace_seconds: float) -> None:
         self._stopping = True
@@ -100,21 +98,33 @@ class FlightDoor:
 
     def _release(self) -> None:
         self._queue.unwatch(self._tidings)
-        if self._holder is not None:
-            self._holder.close()
+        for held in (self._doorstep, self._holder):
+            if held is not None:
+                held.close()
 
-    async def _open(self) -> None:
+    async def _open(self, doorstep: Doorstep) -> None:
         """Start a reader process; returns when it answers."""
         desk = Desk(self._queue, self._tidings, self._log)
-        reader = Reader(desk, self._log)
-        self._reader = reader
-        await reader.start(msgspec.structs.replace(self._hello, unfinished=Decisions(self._queue).unfinished()))
+        self._reader = Reader(desk, self._log, lambda: self._make_room(doorstep))
+        hello = msgspec.structs.replace(self._hello, unfinished=Decisions(self._queue).unfinished())
+        await self._reader.start(hello)
+        await asyncio.to_thread(doorstep.hand_over, hello.host)
 
-    async def _keep(self) -> None:
-        """When the reader process ends, start another."""
+    def _make_room(self, doorstep: Doorstep) -> None:
+        """A reader process is about to listen; the port stays ours if it does not get that far."""
+        doorstep.leave()
+        if self._holder is None:
+            self._holder = _hold(self._family, self._hello.host, self._port)
+
+    async def _keep(self, doorstep: Doorstep) -> None:
+        """Start a reader process when the first client comes, and another when it ends."""
+        if not Decisions(self._queue).unfinished():
+            await doorstep.knock()
+        with suppress(UnavailableError, OSError):  # it has ended, and the log says so
+            await self._open(doorstep)
         loop, pause = asyncio.get_running_loop(), BACKOFF_SECONDS[0]
         while not self._stopping:
-            assert self._reader is not None, "the first one was started with the door"
+            assert self._reader is not None, "the first one was started above"
             since = loop.time()
             code = await self._reader.ended()
             if loop.time() - since >= STEADY_SECONDS:
@@ -123,21 +133,23 @@ class FlightDoor:
             await asyncio.sleep(pause)
             pause = min(pause * 2, BACKOFF_SECONDS[1])
             with suppress(UnavailableError, OSError):  # it has ended, and the log says so
-                await self._open()
+                await self._open(doorstep)
 
 
 class Reader:
     """One reader process and the link to it."""
 
-    def __init__(self, desk: Desk, log: logging.Logger) -> None:
+    def __init__(self, desk: Desk, log: logging.Logger, make_room: Callable[[], None]) -> None:
         self._desk = desk
         self._log = log
+        self._make_room = make_room
         self._link = ServerEnd(self._answer)
         self._open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, hello: Hello) -> None:
+        self._hello = hello
         own, others = socket.socketpair()
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -156,8 +168,7 @@ class Reader:
             raise
         finally:
             others.close()
-        run = self._link.run(own, lambda: self._link.order("hello", hello.packed()))
-        self._tasks = [asyncio.create_task(run), asyncio.create_task(self._read_log())]
+        self._tasks = [asyncio.create_task(self._link.run(own)), asyncio.create_task(self._read_log())]
         ended = asyncio.create_task(self._process.wait())
         either: set[asyncio.Future[Any]] = {self._open, ended}
         await asyncio.wait(either, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -197,6 +208,10 @@ class Reader:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _answer(self, frame: Frame) -> bytes | None:
+        if frame.word == "ready":
+            self._make_room()
+            self._link.order("hello", self._hello.packed())
+            return None
         if frame.word == "open":
             if not self._open.done():
                 self._open.set_result(None)
@@ -222,8 +237,8 @@ async def _resolved(host: str) -> tuple[int, str]:
     return family, str(address[0])
 
 
-def _hold(family: int, host: str, port: int) -> tuple[socket.socket, int]:
-    """Take a port and keep it, unheard, for the reader processes to come: OSError if somebody listens there."""
+def _hold(family: int, host: str, port: int) -> socket.socket:
+    """Keep a port, unheard, for the reader processes to come: OSError if somebody listens there."""
     holder = socket.socket(family, socket.SOCK_STREAM)
     try:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -231,7 +246,7 @@ def _hold(family: int, host: str, port: int) -> tuple[socket.socket, int]:
     except OSError:
         holder.close()
         raise
-    return holder, int(holder.getsockname()[1])
+    return holder
 
 
 def _key_pair(options: Options) -> tuple[bytes, bytes]:
