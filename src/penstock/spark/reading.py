@@ -28,6 +28,7 @@ from penstock.spark.records import (
     Pipeline,
     PipelineTable,
     Plain,
+    Replay,
     Source,
     SourceTable,
     TargetTable,
@@ -41,6 +42,7 @@ INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|seconds?|m|min|min
 MILLISECONDS = {"ms": 1, "mi": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 SINKS = ("topic", "parquet", "delta", "console")
 PATH_KEYS = ("lake", "folder")
+DEFAULT_PROJECT = "penstock"  # of a broker with its own settings
 
 
 def read_pipeline(path: str, changes: Mapping[str, str] = {}) -> tuple[Pipeline | None, list[str]]:
@@ -168,7 +170,7 @@ def _flow(name: str, values: object, folder: Path, state: str, problems: Problem
     for key in PATH_KEYS:
         if hasattr(table, key):
             setattr(table, key, absolute(getattr(table, key), folder))
-    return Flow(
+    flow = Flow(
         name=name,
         use=use,
         table=table,
@@ -178,6 +180,19 @@ def _flow(name: str, values: object, folder: Path, state: str, problems: Problem
         checkpoint=absolute(table.checkpoint, folder) if table.checkpoint else f"{state}/{name}",
         sql=_sql(table, folder, where, problems) if isinstance(table, Plain) else None,
     )
+    _refuse_circle(flow, where, problems)
+    return flow
+
+
+def _refuse_circle(flow: Flow, where: str, problems: Problems) -> None:
+    """A flow that reads what it writes never ends."""
+    written = flow.target.topic if flow.target is not None else getattr(flow.table, "topic", None)
+    if not written or isinstance(flow.table, Replay):
+        return
+    full = written if "/" in written else f"projects/{DEFAULT_PROJECT}/topics/{written}"
+    pattern = flow.source.pattern
+    if written in flow.source.topics or (pattern and not problems and re.fullmatch(pattern, full)):
+        problems.tell(where, f"it reads {written}, which it also writes to")
 
 
 def _source(table: FlowTable, where: str, problems: Problems) -> Source:

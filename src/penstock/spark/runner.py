@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: threading.Event, logs: Path) -> Outcome:
     """Start every flow, watch until the last has ended or `stop` is set."""
-    runs = [_started(session, pipeline, flow, stop) for flow in pipeline.flows]
+    runs = [_started(session, pipeline, flow, stop) for flow in pipeline.flows if not stop.is_set()]
     try:
         standings = _watched(runs, show, stop)
     finally:

@@ -120,7 +120,24 @@ class StreamRun:
         until = time.monotonic() + SOURCE_SECONDS
         while self.query.isActive and self.query.status["message"].startswith("Initializing"):
             if time.monotonic() > until or stop.wait(0.05):
-                return
+                break
+        self._standing = self._standing._replace(to_go=self._lag())
+
+    def _lag(self) -> int | None:
+        """What the broker says is left: Spark itself says so only after the first batch, which may take a while."""
+        if self.flow.source.format:
+            return None
+        with suppress(Exception):  # a number to show, no more
+            cursors = self._asked("cursor.list")["cursors"]
+            return sum(each["lag"] for each in cursors) if cursors else None
+        return None
+
+    def _asked(self, action: str, **body: Any) -> dict[str, Any]:
+        from pyspark_penstock.broker import Broker
+        from pyspark_penstock.options import parse
+
+        options = parse(source_options(self._pipeline, self.flow))
+        return Broker(options.access).ask(action, name=options.consumer, many=options.many, **body)
 
     def _count(self, report: Mapping[str, Any]) -> None:
         sources = report["sources"]
@@ -148,12 +165,7 @@ class StreamRun:
         if self.flow.source.format or not self._end or self._standing.failure is not None:
             return
         with suppress(Exception):  # the next run moves it; the truth is in the checkpoint
-            from pyspark_penstock.broker import Broker
-            from pyspark_penstock.options import parse
-
-            options = parse(source_options(self._pipeline, self.flow))
-            offsets = {topic: offset for topic, offset in self._end.items() if offset}
-            Broker(options.access).ask("cursor.advance", name=options.consumer, offsets=offsets, many=options.many)
+            self._asked("cursor.advance", offsets=self._end)
 
 
 def _offsets(sources: list[Any], name: str) -> dict[str, int]:

@@ -142,6 +142,18 @@ def test_what_is_wrong_with_a_flow(text: str, sentence: str) -> None:
     assert problem(text) == f"flow one: {sentence}"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'from = ["x", "copies"]\nto = "copies"',
+        'from = { pattern = "projects/penstock/.*" }\nto = "copies"',
+        'use = "insights"\ntopics = { pattern = ".*" }\nfolder = "f"\ntopic = "copies"',
+    ],
+)
+def test_a_flow_does_not_read_what_it_writes(text: str) -> None:
+    assert problem(text) == "flow one: it reads copies, which it also writes to"
+
+
 def test_all_problems_of_a_file_at_once() -> None:
     found = sentences("""
         [pipelin]
