@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "journal": {"errors", "broker"},
     "faces": BELOW_FACES,
     "doors": BELOW_DOORS,
-    "spark": BELOW_DOORS,
+    "spark": {"errors"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
     "text_commands": {"errors", "text"},
