@@ -1,0 +1,101 @@
+"""Messages cut where they lie give the columns that decoding them gives, or are left to be decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.broker.model import Message
+from penstock.doors.flight import cut as module
+from penstock.doors.flight.cut import cut
+from penstock.doors.flight.decoded import Decoded
+from penstock.doors.flight.packed import packed
+from penstock.errors import DamagedStoreError
+from penstock.journal import codec
+from penstock.journal.port import StoredBatch
+
+COLUMNS = ("data", "attributes", "publish_time", "ordering_key")
+KINDS: list[dict[str, str]] = [{}, {"a": "b"}, {"a": "bc"}, {"a": "b", "c": ""}, {"é": "x" * 300}]
+sizes = st.sampled_from([0, 1, 99, 255, 256, 257, 1000, 65_535])
+
+
+def stored(messages: list[tuple[bytes, dict[str, str], str, int]], first: int = 0) -> StoredBatch:
+    log = [
+        Message(data, attributes, key, at, first + place, place << 20, len(data), 0, 0)
+        for place, (data, attributes, key, at) in enumerate(messages)
+    ]
+    return StoredBatch(first, first + len(log), codec.encode_messages(log))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _cut_short_runs_too() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ROWS_MIN", 1)
+        yield
+
+
+@given(
+    st.lists(st.tuples(sizes, st.sampled_from(KINDS), st.integers(2**40, 2**62)), min_size=1, max_size=30),
+    st.integers(0, 255),
+    st.integers(1, 30),
+)
+@settings(deadline=None)
+def test_cut_is_what_decoding_gives(parts: list[tuple[int, dict[str, str], int]], fill: int, place: int) -> None:
+    times = sorted(at for _, _, at in parts)
+    messages = [(bytes([fill]) * size, kind, "", at) for (size, kind, _), at in zip(parts, times, strict=True)]
+    halves = [stored(messages[:place]), stored(messages[place:], place)]
+    together = packed([half for half in halves if half.until > half.first])
+    found, decoded = cut(together), Decoded.of(together)
+    assert found is not None
+    for low in {0, min(place, len(messages) - 1)}:
+        some, same = found.slice(low, len(messages) - low), decoded.slice(low, len(messages) - low)
+        for name in COLUMNS:
+            column = getattr(some, name)()
+            column.validate(full=True)
+            assert column.equals(getattr(same, name)()), name
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        (b"x", {}, "key", 2**60),
+        (b"x" * 65_536, {}, "", 2**60),
+        (b"x", {}, "", 1),
+    ],
+    ids=["an ordering key", "very large data", "a time from long ago"],
+)
+@pytest.mark.parametrize("place", [0, 100])
+def test_what_is_laid_out_otherwise_is_left(odd: tuple[bytes, dict[str, str], str, int], place: int) -> None:
+    messages = [(b"x", {"a": "b"}, "", 2**60)] * 200
+    assert cut(packed([stored(messages)])) is not None
+    messages[place] = odd
+    assert cut(packed([stored(messages)])) is None
+
+
+@pytest.mark.parametrize("plain", [0, 100])
+def test_attributes_of_many_kinds_are_left(plain: int) -> None:
+    messages = [(b"x", {"n": str(n * (n > plain))}, "", 2**60) for n in range(300)]
+    assert cut(packed([stored(messages)])) is None
+
+
+def test_batches_are_put_together_whatever_their_heads() -> None:
+    lengths = (1, 15, 16, 70_000)
+    first, batches = 0, []
+    for length in lengths:
+        batches.append(stored([(b"x", {}, "", 2**60)] * length, first))
+        first += length
+    together = packed(batches)
+    assert len(together.rows) == sum(lengths)
+    assert cut(together).data().to_pylist() == [b"x"] * sum(lengths)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("body", [b"", b"\x91\x01", b"\xdc\x00\x05", b"\xc0"])
+def test_a_batch_that_holds_another_number_is_damage(body: bytes) -> None:
+    good = stored([(b"x", {}, "", 1)] * 2)
+    with pytest.raises(DamagedStoreError):
+        packed([good, StoredBatch(2, 4, body)])
+    with pytest.raises(DamagedStoreError):
+        packed([StoredBatch(2, 4, body)])
