@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,7 +94,13 @@ def resident(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """The processes that any thread of this one started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(entry.name))
+    return sorted(found)
 
 
 @contextmanager
@@ -110,7 +116,9 @@ def running(folder: Path) -> Iterator[Server]:
             if line.startswith("Ready."):
                 break
         doors = json.loads(ready.read_text())
-        yield Server(process.pid, children(process.pid)[0], doors["flight"], doors["pubsub"])
+        server = Server(process.pid, 0, doors["flight"], doors["pubsub"])
+        server.ask("bounds")  # the first client brings up the reader process
+        yield server._replace(reader_pid=children(process.pid)[0])
     finally:
         process.terminate()
         process.wait(30)
