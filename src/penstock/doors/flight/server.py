@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 import sys
@@ -32,6 +33,12 @@ from penstock.faces.awaitable import AsyncMessageQueue
 PROCESS = "penstock.flight_process"
 START_SECONDS = 60.0
 BACKOFF_SECONDS = (0.1, 5.0)
+# A scan takes and gives back megabytes at a time; where the C library can be told to, it keeps them for the next batch.
+ALLOCATION = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
+}
 STEADY_SECONDS = 10.0  # a reader process that lived so long was well
 
 
@@ -162,6 +169,7 @@ class Reader:
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,  # a Ctrl-C is for the server alone
+                env={**ALLOCATION, **os.environ},
             )
         except OSError:
             own.close()
