@@ -76,20 +76,29 @@ def split(broker: Broker, options: Options, ranges: Mapping[str, tuple[int, int]
         rows=options.rows_per_partition,
         parts=options.min_partitions or 1,
     )["parts"]
-    if options.fail_on_loss:
-        _check_covered(broker, full, parts)
+    for topic, wanted, earliest in _gone(broker, full, parts):
+        if options.fail_on_loss:
+            raise DataLossError(lost(topic, wanted, earliest), topic=topic, wanted=wanted)
+        _warn(topic, wanted, earliest)
     return [RangePartition(options.endpoint, part["topic"], part["first"], part["until"]) for part in parts]
 
 
-def _check_covered(broker: Broker, ranges: list[dict[str, Any]], parts: list[dict[str, Any]]) -> None:
-    """The broker leaves out what it has no longer; raise for the first range that is not all there."""
+def _gone(broker: Broker, ranges: list[dict[str, Any]], parts: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    """The broker leaves out what it has no longer: the ranges not all there, as topic, wanted and earliest offset."""
     rows: dict[str, int] = {}
     for part in parts:
         rows[part["topic"]] = rows.get(part["topic"], 0) + part["until"] - part["first"]
-    for each in ranges:
-        if rows.get(each["topic"], 0) < each["until"] - each["first"]:
-            head = broker.ask("bounds", topics=[each["topic"]])["topics"][each["topic"]]["head"]
-            raise DataLossError(lost(each["topic"], each["first"], head), topic=each["topic"], wanted=each["first"])
+    cut = {
+        each["topic"]: each["first"] for each in ranges if rows.get(each["topic"], 0) < each["until"] - each["first"]
+    }
+    if not cut:
+        return []
+    heads = broker.ask("bounds", topics=list(cut))["topics"]
+    return [(topic, first, heads[topic]["head"]) for topic, first in cut.items()]
+
+
+def _warn(topic: str, wanted: int, earliest: int) -> None:
+    log.warning("penstock: messages %d to %d of %s were removed before they were read", wanted, earliest - 1, topic)
 
 
 def read(options: Options, columns: Sequence[str], partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -110,5 +119,5 @@ def read(options: Options, columns: Sequence[str], partition: InputPartition) ->
 def _warn_of_gap(topic: str, expected: int, batch: pa.RecordBatch) -> int:
     found = int(batch.column("offset")[0].as_py())
     if found > expected:
-        log.warning("penstock: messages %d to %d of %s were removed before they were read", expected, found - 1, topic)
+        _warn(topic, expected, found)
     return found + int(batch.num_rows)
