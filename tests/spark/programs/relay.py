@@ -5,7 +5,7 @@
 The rule kept here: a relay is the same query every time it is started, with a checkpoint in FOLDER and a cursor of its
 own. `plain` gives the same rows in the same partitions when a batch is run again; `shuffled` never does, so it is
 transactional. The driver says "session" and "started"; a line on its standard input starts it, "drain" lets it run to
-the end of the source and stop.
+the end of the source and stop. spark-submit hands on no input: there RELAY_DRAIN in the environment says the same.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ CONF = {
 }
 
 
-def session(**more: str) -> Any:
+def session() -> Any:
     builder = SparkSession.builder.appName("relay")
-    if "SPARK_MASTER" not in os.environ:
-        builder = builder.master("local[2]")
-    for name, value in (CONF | more).items():
+    for name, value in CONF.items():
         builder = builder.config(name, value)
     built = builder.getOrCreate()
     built.sparkContext.setLogLevel("ERROR")
+    if "RELAY_SOURCE" in os.environ:  # where the data source is, if only this program is to know
+        sys.path.insert(0, os.environ["RELAY_SOURCE"])
+        import pyspark_penstock
+
+        pyspark_penstock.register(built)
     return built
 
 
@@ -64,11 +67,12 @@ def relay(spark: Any, endpoint: str, folder: str, said: str, *, drain: bool) -> 
 def main(endpoint: str, folder: str, *relays: str) -> None:
     spark = session()
     print("session", flush=True)
-    drain = sys.stdin.readline().strip() == "drain"
+    drain = "RELAY_DRAIN" in os.environ or sys.stdin.readline().strip() == "drain"
     queries = [relay(spark, endpoint, folder, said, drain=drain) for said in relays]
     print("started", flush=True)
     for query in queries:
         query.awaitTermination()
+    print("executors", len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1)  # and the driver
     spark.stop()
 
 

@@ -1,0 +1,78 @@
+"""A program that does one thing wrong after the other, and shows what its user would see of each.
+
+    mistakes.py ENDPOINT CHECKPOINTS
+
+The rule kept here: an error is printed as Python prints one that nobody caught, after a line with the name of the
+mistake and the seconds until the user knew.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+NOBODY = "127.0.0.1:1"
+
+
+def mistakes(spark: SparkSession, endpoint: str, folder: str) -> dict[str, Callable[[], Any]]:
+    """By name; there is a topic `here`."""
+
+    def reading(**options: str) -> Any:
+        return spark.read.format("penstock").options(**({"endpoint": endpoint} | options)).load().count()
+
+    def following(**options: str) -> Any:
+        frame = spark.readStream.format("penstock").options(**({"endpoint": endpoint} | options)).load()
+        query = frame.writeStream.format("noop").option("checkpointLocation", f"{folder}/{hash(str(options))}").start()
+        return query.awaitTermination()
+
+    def writing(columns: str, **options: str) -> Any:
+        spark.range(1).selectExpr(columns).write.format("penstock").mode("append").options(
+            **({"endpoint": endpoint, "topic": "here"} | options)
+        ).save()
+
+    def feeding(columns: str, **options: str) -> Any:
+        rows = spark.readStream.format("rate").load().selectExpr(columns)
+        writer = rows.writeStream.format("penstock").options(**({"endpoint": endpoint, "topic": "here"} | options))
+        return (
+            writer.option("checkpointLocation", f"{folder}/f{hash(columns + str(options))}").start().awaitTermination()
+        )
+
+    good = "'x' AS data"
+    quick = {"retryTimeoutSeconds": "1"}
+    return {
+        "read, unknown option": lambda: reading(topic="here", startingOffset="earliest"),
+        "read, no broker": lambda: reading(topic="here", **quick | {"endpoint": NOBODY}),
+        "read, no topic": lambda: reading(topic="nowhere"),
+        "stream, bad value": lambda: following(topic="here", maxOffsetsPerTrigger="many"),
+        "stream, no broker": lambda: following(topic="here", **quick | {"endpoint": NOBODY}),
+        "stream, no topic": lambda: following(topic="nowhere"),
+        "write, unknown option": lambda: writing(good, transactinal="true"),
+        "write, wrong schema": lambda: writing("id AS data"),
+        "write, no broker": lambda: writing(good, **quick | {"endpoint": NOBODY}),
+        "write, no topic": lambda: writing(good, topic="nowhere"),
+        "sink, wrong schema": lambda: feeding("value AS number"),
+        "sink, no broker": lambda: feeding(good, **quick | {"endpoint": NOBODY}),
+        "sink, no topic": lambda: feeding(good, topic="nowhere"),
+    }
+
+
+def main(endpoint: str, folder: str) -> None:
+    spark = SparkSession.builder.appName("mistakes").config("spark.ui.enabled", "false").getOrCreate()
+    for name, mistake in mistakes(spark, endpoint, folder).items():
+        began = time.monotonic()
+        try:
+            mistake()
+            seen = "nothing"
+        except Exception:  # noqa: BLE001 - Spark's errors have many classes
+            seen = traceback.format_exc()
+        print(f"=== {name} === {time.monotonic() - began:.1f}\n{seen}", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,115 @@
+"""A broker killed and started again under running queries: they go on, or say why not and go on when run again.
+
+The rule kept here: the broker dies as a process does that is killed, with its port and its folder taken over by the
+next one; the queries see nothing of that but calls that fail.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.queries import SECONDS, sentence, wait_until
+from tests.spark.servers import Server, serve
+
+Rounds = Callable[[int, int], int]
+
+SOURCE, PLAIN, SHUFFLED = (f"projects/penstock/topics/{name}" for name in ("source", "plain", "shuffled"))
+ROWS = 100  # published while a broker lives
+
+
+def relay(spark: Any, endpoint: str, folder: Path, sink: str, retry_seconds: int, **trigger: Any) -> Any:
+    """A query from the source to a sink: its rows as they are, or shuffled and under a transaction."""
+    shuffled = sink == SHUFFLED
+    access = {"endpoint": endpoint, "retryTimeoutSeconds": retry_seconds}
+    rows = (
+        spark.readStream.format("penstock")
+        .options(**access, topic=SOURCE, startingOffsets="earliest", consumerName=f"relay-{shuffled}".lower())
+        .options(maxOffsetsPerTrigger=10, minPartitions=2)
+        .load()
+        .select("data")
+    )
+    rows = rows.repartition(2, "data") if shuffled else rows
+    writer = rows.writeStream.format("penstock").options(**access, topic=sink, transactional=str(shuffled).lower())
+    writer = writer.option("checkpointLocation", str(folder / sink.rpartition("/")[2]))
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def data(rounds: int) -> list[bytes]:
+    return [b"%06d" % number for number in range(rounds * ROWS)]
+
+
+@pytest.mark.kill
+def test_queries_outlive_a_broker_that_is_killed(spark: Any, tmp_path: Path, rounds: Rounds) -> None:
+    seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(1 << 32))
+    print(f"PENSTOCK_SEED={seed}")
+    chance = random.Random(seed)
+    lives = rounds(5, 50)
+    ports: dict[str, str] = {}
+    queries: list[Any] = []
+    try:
+        for life in range(lives):
+            with serve(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
+                if not life:
+                    ports = prepare(server)
+                    queries = [relay(spark, server.endpoint, tmp_path, sink, 60) for sink in (PLAIN, SHUFFLED)]
+                server.publish(SOURCE, data(lives)[life * ROWS : (life + 1) * ROWS])
+                if life < lives - 1:
+                    die_in_the_middle(server, queries, chance)
+                else:
+                    finish(server, queries, data(lives))
+    finally:
+        for query in queries:
+            query.stop()
+
+
+def prepare(server: Server) -> dict[str, str]:
+    for topic in (SOURCE, PLAIN, SHUFFLED):
+        server.ask("topic.ensure", topic=topic)
+    return {door: address.rpartition(":")[2] for door, address in server.addresses.items()}
+
+
+def die_in_the_middle(server: Server, queries: list[Any], chance: random.Random) -> None:
+    """Kill the broker when a sink has got some rows of this life, but not all."""
+    watched = chance.choice([PLAIN, SHUFFLED])
+    wanted = server.tail(watched) + chance.randint(1, 50)
+    wait_until(lambda: server.tail(watched) >= wanted or not all(query.isActive for query in queries))
+    threading.Event().wait(chance.choice([0.0, 0.5]) * chance.random())
+    assert [query.exception() for query in queries] == [None, None]
+    server.kill()
+
+
+def finish(server: Server, queries: list[Any], expected: list[bytes]) -> None:
+    wait_until(lambda: min(server.tail(PLAIN), server.tail(SHUFFLED)) >= len(expected))
+    for query in queries:
+        query.processAllAvailable()
+    assert [query.exception() for query in queries] == [None, None]
+    assert sorted(server.data(PLAIN)) == expected
+    assert sorted(server.data(SHUFFLED)) == expected
+
+
+@pytest.mark.kill
+def test_a_query_that_gives_up_says_so_and_goes_on_when_it_is_run_again(spark: Any, tmp_path: Path) -> None:
+    ports: dict[str, str] = {}
+    expected = data(2)
+    with serve(tmp_path, "--data", str(tmp_path / "data")) as server:
+        ports = prepare(server)
+        server.publish(SOURCE, expected[:ROWS])
+        query = relay(spark, server.endpoint, tmp_path, PLAIN, 1)
+        wait_until(lambda: server.tail(PLAIN) > 0 or not query.isActive)
+        server.kill()
+        wait_until(lambda: not query.isActive)
+        said = sentence(str(query.exception()))
+        assert said.startswith(f"cannot reach the broker at {server.endpoint} (")
+        assert "is it running" in said
+    with serve(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
+        server.publish(SOURCE, expected[ROWS:])
+        query = relay(spark, server.endpoint, tmp_path, PLAIN, 1, availableNow=True)
+        assert query.awaitTermination(SECONDS)
+        assert sorted(server.data(PLAIN)) == expected

@@ -1,0 +1,97 @@
+"""Retention that overtakes a query: its restart says what is gone, or goes on from what is left; a named cursor waits.
+
+The rule kept here: the broker drops by size, so publishing enough is all it takes. How often it looks follows from how
+long it keeps messages, so it is told a hundred seconds, which makes that one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from pyspark_penstock.options import parse
+from pyspark_penstock.streaming import PenstockStreamReader
+from tests.spark.queries import failure, run, sentence, sizes, wait_until
+from tests.spark.servers import Server, serve
+
+KEEP = ("--retention-bytes", "20000", "--retention-seconds", "100")
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that keeps 20 kB of a topic."""
+    folder = tmp_path_factory.mktemp("forgetful")
+    with serve(folder, "--data", str(folder / "data"), *KEEP) as server:
+        yield server
+
+
+@pytest.fixture
+def topic(forgetful: Server, request: pytest.FixtureRequest) -> str:
+    name = f"projects/penstock/topics/{request.node.name.replace('_', '-')}"
+    forgetful.ask("topic.ensure", topic=name)
+    forgetful.publish(name, [b"%d" % number for number in range(3)])
+    return name
+
+
+def stream(spark: Any, server: Server, topic: str, **options: str) -> Any:
+    chosen = {"endpoint": server.endpoint, "topic": topic, "startingOffsets": "earliest"} | options
+    return spark.readStream.format("penstock").options(**chosen).load()
+
+
+def head(server: Server, topic: str) -> int:
+    return int(server.ask("bounds", topics=[topic])["topics"][topic]["head"])
+
+
+def flood(server: Server, topic: str) -> None:
+    for _ in range(6):
+        server.publish(topic, [b"x" * 1000] * 10)
+
+
+def test_a_query_that_was_overtaken_says_what_is_gone_or_goes_on_from_what_is_left(
+    spark: Any, forgetful: Server, topic: str, checkpoint: str
+) -> None:
+    assert sizes(run(stream(spark, forgetful, topic), checkpoint)) == [3]
+    flood(forgetful, topic)
+    wait_until(lambda: head(forgetful, topic) > 3)
+    said = sentence(failure(lambda: run(stream(spark, forgetful, topic), checkpoint)))
+    assert said == (
+        f"messages of {topic} from offset 3 on were removed before they were read, the earliest now is "
+        f"{head(forgetful, topic)}; set failOnDataLoss to false to go on from there"
+    )
+    left = forgetful.tail(topic) - head(forgetful, topic)
+    lax = stream(spark, forgetful, topic, failOnDataLoss="false")
+    assert sum(sizes(run(lax, checkpoint))) == left
+    forgetful.publish(topic, [b"after"])
+    assert sizes(run(stream(spark, forgetful, topic), checkpoint)) == [1]
+
+
+def test_going_on_without_what_is_gone_is_warned_of(
+    forgetful: Server, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    flood(forgetful, topic)
+    wait_until(lambda: head(forgetful, topic) > 3)
+    asked = parse({"endpoint": forgetful.endpoint, "topic": topic, "failOnDataLoss": "false"})
+    reader = PenstockStreamReader(asked, asked.columns)
+    end = reader.latestOffset({topic: 3}, ReadAllAvailable())
+    with caplog.at_level(logging.WARNING):
+        reader.partitions({topic: 3}, end)  # which is how Spark goes about it
+    gone = head(forgetful, topic) - 1
+    assert f"messages 3 to {gone} of {topic} were removed before they were read" in caplog.text
+
+
+def test_a_cursor_holds_what_its_query_has_not_read(spark: Any, forgetful: Server, topic: str, checkpoint: str) -> None:
+    named = {"consumerName": "patient"}
+    assert sizes(run(stream(spark, forgetful, topic, **named), checkpoint)) == [3]
+    unnamed = f"{topic}-unnamed"
+    forgetful.ask("topic.ensure", topic=unnamed)
+    for name in (topic, unnamed):
+        flood(forgetful, name)
+    wait_until(lambda: head(forgetful, unnamed) > 3)
+    flood(forgetful, topic)
+    assert sum(sizes(run(stream(spark, forgetful, topic, **named), checkpoint))) == 120
+    forgetful.ask("cursor.delete", name="patient")
+    wait_until(lambda: head(forgetful, topic) > 3)
