@@ -15,7 +15,6 @@ from pyspark_penstock.options import Options
 from pyspark_penstock.values import EARLIEST, LATEST
 
 Offsets = dict[str, int]
-STAGING = "/topics/penstock-staging"
 GO_ON = "set failOnDataLoss to false to go on without"
 
 
@@ -34,8 +33,6 @@ def bounds(broker: Broker, options: Options, **more: Any) -> dict[str, Bound]:
     """The topics that are asked for, by full name."""
     asked = {"pattern": options.pattern} if options.pattern else {"topics": list(options.source_topics)}
     said = broker.ask("bounds", **asked, **more)["topics"]
-    if options.pattern:  # rows that wait to be published are nobody's messages yet
-        said.pop(next((name for name in said if name.endswith(STAGING)), ""), None)
     return {name: Bound(said[name]["head"], said[name]["tail"]) for name in sorted(said)}
 
 
