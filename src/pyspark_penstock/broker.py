@@ -107,8 +107,8 @@ class Broker:
     def __init__(self, access: Access) -> None:
         self.access = access
 
-    def ask(self, action: str, **body: Any) -> dict[str, Any]:
-        """The answer to one question."""
+    def ask(self, action: str, *, seconds: float = ANSWER_SECONDS, **body: Any) -> dict[str, Any]:
+        """The answer to one question; `seconds` is how long the broker may think about it."""
         import pyarrow as pa
         from pyarrow import flight
 
@@ -117,7 +117,7 @@ class Broker:
         while True:
             try:
                 client = _connections.get(self.access)
-                answers = list(client.do_action(question, self.calling(ANSWER_SECONDS)))
+                answers = list(client.do_action(question, self.calling(seconds)))
                 return dict(json.loads(answers[0].body.to_pybytes()))
             except pa.ArrowException as error:
                 if not is_passing(error):

@@ -1,9 +1,9 @@
 """Writing: each task publishes its rows, exactly once, whatever is run again.
 
 The rule kept here: what is published carries a key that a second run repeats. In a stream it is the query, the number
-of the batch, the partition and the request; in a batch job it is a name made when the job is planned. With
-`transactional` the rows wait on the broker and the driver's commit publishes them: then a second run may have other
-rows, and still one run counts.
+of the batch, the partition and the request; in a batch job it is a name made when the job is planned. That is exact as
+long as a second run has the same rows in the same partitions. With `transactional` the rows wait on the broker and the
+driver's commit publishes them: then a second run may have other rows, and still one run counts.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pyspark_penstock.publishing import Upload
 if TYPE_CHECKING:
     import pyarrow as pa
 
+DECIDE_SECONDS = 3600.0  # all rows of a batch are published in this one answer
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
@@ -36,7 +37,7 @@ class Written(WriterCommitMessage):
 
 
 class PenstockWriter(DataSourceArrowWriter):
-    """`df.write.format("penstock")`."""
+    """`df.write.format("penstock")`. Inside `foreachBatch` a batch that runs again is another job: use `writeStream`."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -119,4 +120,5 @@ def decide(options: Options, messages: list[WriterCommitMessage | None], epoch: 
     parts = [
         [{"first": each["first"], "rows": each["rows"], "topic": None} for each in task.published] for task in tasks
     ]
-    Broker(options.access).ask("stage.decide", query=tasks[0].query, epoch=epoch, parts=parts)
+    broker = Broker(options.access)
+    broker.ask("stage.decide", seconds=DECIDE_SECONDS, query=tasks[0].query, epoch=epoch, parts=parts)

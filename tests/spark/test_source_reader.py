@@ -109,6 +109,16 @@ def test_a_named_start_is_kept_by_the_broker(server: Server, make_topic: MakeTop
     assert reader(server, topic, consumerName=f"named-{topic[-12:]}").initialOffset() == {topic: 2}
 
 
+def test_several_topics_have_a_cursor_each(server: Server, make_topic: MakeTopic) -> None:
+    one, other = sorted([make_topic(b"a"), make_topic(b"b", b"c")])
+    name = f"both-{one[-12:]}"
+    stream = reader(server, topics=f"{one},{other}", consumerName=name)
+    start = stream.initialOffset()
+    stream.commit(stream.latestOffset(start, ALL))
+    found = {each["topic"]: each["lag"] for each in server.ask("cursor.list", name=name)["cursors"]}
+    assert found == {one: 0, other: 0}
+
+
 # ---------------------------------------------------------------------- where a batch ends
 
 
