@@ -49,18 +49,23 @@ class Driver:
         with self._deadline():
             if any(line.strip() == wanted for line in self.process.stdout):
                 return
-        raise AssertionError(f"the driver never said {wanted!r}: {self.complaints.read_text()[-4000:]}")
+        raise AssertionError(f"the driver never said {wanted!r}: {self.complained()}")
 
-    def finish(self) -> str:
+    def finish(self, seconds: float = SECONDS) -> str:
         """Wait for its end, which is to be a good one; what it printed."""
-        with self._deadline():
+        with self._deadline(seconds):
             said, _ = self.process.communicate()
-        assert self.process.returncode == 0, self.complaints.read_text()[-4000:]
+        assert self.process.returncode == 0, self.complained()
         return said
 
+    def complained(self) -> str:
+        """The end of what it complained of, without Java's frames."""
+        lines = self.complaints.read_text().splitlines()
+        return "\n".join([line for line in lines if not line.startswith("\tat ")][-60:])
+
     @contextmanager
-    def _deadline(self) -> Iterator[None]:
-        watch = threading.Timer(SECONDS, self.kill)
+    def _deadline(self, seconds: float = SECONDS) -> Iterator[None]:
+        watch = threading.Timer(seconds, self.kill)
         watch.start()
         try:
             yield

@@ -102,8 +102,8 @@ def _await_rows(server: Server, driver: Driver, topic: str, wanted: int) -> None
         < wanted
     ):
         waited += 1
-        assert driver.process.poll() is None, driver.complaints.read_text()[-4000:]
-        assert waited < SECONDS, driver.complaints.read_text()[-4000:]
+        assert driver.process.poll() is None, driver.complained()
+        assert waited < SECONDS, driver.complained()
 
 
 def _died_in(server: Server, folder: Path) -> list[str]:

@@ -48,7 +48,12 @@ def relay(spark: Any, endpoint: str, folder: str, said: str, *, drain: bool) -> 
     kind, source, sink = said.split(":")
     rows = (
         spark.readStream.format("penstock")
-        .options(endpoint=endpoint, topic=source, startingOffsets="earliest", consumerName=f"{kind}-relay")
+        .options(
+            endpoint=endpoint,
+            topic=source,
+            startingOffsets="earliest",
+            consumerName=f"{kind}-{source.rpartition('/')[2]}",
+        )
         .options(maxOffsetsPerTrigger=ROWS, minPartitions=2, retryTimeoutSeconds=20)
         .load()
     )
