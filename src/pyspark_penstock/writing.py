@@ -37,13 +37,15 @@ class Written(WriterCommitMessage):
 
 
 class PenstockWriter(DataSourceArrowWriter):
-    """`df.write.format("penstock")`. Inside `foreachBatch` a batch that runs again is another job: use `writeStream`."""
+    """`df.write.format("penstock")`.
+
+    Inside `foreachBatch` a batch that runs again is another job, and publishes again: use `writeStream` there.
+    """
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.job = (
-            f"job-{uuid.uuid4()}"  # made once, while the job is planned, and carried to every attempt of its tasks
-        )
+        # Made once, while the job is planned, and carried to every attempt of its tasks.
+        self.job = f"job-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return publish(self.options, iterator, self.job, 0)
