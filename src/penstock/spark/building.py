@@ -10,6 +10,7 @@ run and they do not fit together, the flow is refused instead of losing or doubl
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,11 +176,19 @@ def _publish_options(pipeline: Pipeline, flow: Flow) -> dict[str, str] | None:
     return sink_options(pipeline, topic, {}) if topic else None
 
 
+def query_id(session: SparkSession, checkpoint: str) -> str:
+    """What Spark calls the query of a checkpoint; it is the same in every run, wherever the driver is."""
+    row = session.read.text(f"{checkpoint}/metadata").first()
+    assert row is not None
+    return str(json.loads(row[0])["id"])
+
+
 class BatchFolder:
     """Results of a ready-made flow: each micro-batch a folder of its own, so that one run again replaces itself."""
 
     def __init__(self, flow: Flow, publish_options: dict[str, str] | None) -> None:
         self.table = flow.table
+        self.checkpoint = flow.checkpoint
         self.publish_options = publish_options
         self.rows = 0  # written by this process; with Spark Connect it is another one that writes
 
@@ -190,7 +199,8 @@ class BatchFolder:
         rows = frame.sparkSession.read.parquet(place)
         self.rows += rows.count()
         if self.publish_options is not None:
-            publishing.publish(ready.as_messages(rows), self.publish_options)
+            producer = f"spark/{query_id(frame.sparkSession, self.checkpoint)}/results"
+            publishing.publish(ready.as_messages(rows), self.publish_options, producer, batch_id)
 
     def _summed(self, frame: DataFrame) -> DataFrame:
         if isinstance(self.table, Insights):

@@ -26,15 +26,12 @@ def ensure_topic(options: dict[str, str]) -> None:
     Broker(asked.access).ask("topic.ensure", topic=asked.sink_topic)
 
 
-def publish(frame: DataFrame, options: dict[str, str], producer: str | None = None) -> int:
-    """Publish the rows of a frame with the columns of the sink; how many were new.
-
-    `producer` names the key; without one it is the running query and its batch.
-    """
+def publish(frame: DataFrame, options: dict[str, str], producer: str, epoch: int = 0) -> int:
+    """Publish the rows of a frame with the columns of the sink, under this key; how many were new."""
     from pyspark.sql import functions as F
 
     ensure_topic(options)
-    counts = frame.mapInArrow(Publishing(options, producer), COUNTED)
+    counts = frame.mapInArrow(Publishing(options, producer, epoch), COUNTED)
     row = counts.agg(F.sum("published"), F.sum("repeated")).first()
     return int(row[0] or 0) if row is not None else 0
 
@@ -42,9 +39,10 @@ def publish(frame: DataFrame, options: dict[str, str], producer: str | None = No
 class Publishing:
     """What a task does: Arrow batches in, one row of counts out."""
 
-    def __init__(self, options: dict[str, str], producer: str | None) -> None:
+    def __init__(self, options: dict[str, str], producer: str, epoch: int) -> None:
         self.options = options
         self.producer = producer
+        self.epoch = epoch
         self.rows = 0  # that went by
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -78,10 +76,4 @@ class Publishing:
 
         context = TaskContext.get()
         assert context is not None
-        if self.producer is not None:
-            return {"producer": f"{self.producer}/{context.partitionId()}", "epoch": 0}
-        query = context.getLocalProperty("sql.streaming.queryId")
-        batch = context.getLocalProperty("streaming.sql.batchId")
-        if not query or batch is None:
-            raise ValueError("penstock: Spark does not tell its tasks which query they are of")
-        return {"producer": f"spark/{query}/results/{context.partitionId()}", "epoch": int(batch)}
+        return {"producer": f"{self.producer}/{context.partitionId()}", "epoch": self.epoch}

@@ -14,15 +14,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from penstock.spark.building import COUNTED, source_options, start
+from penstock.spark.building import COUNTED, BatchFolder, source_options, start
 from penstock.spark.records import Flow, Pipeline
 from penstock.spark.sentences import sentence_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 TRIES = 3
-BUSY = "Python worker failed to connect back"
+BUSY = "to connect back"  # "Python worker failed ...", "Timed out while waiting for the Python worker ..."
 SOURCE_SECONDS = 15.0
 
 
@@ -80,11 +81,20 @@ class StreamRun:
         self._pipeline = pipeline
         self._begun = time.monotonic()
         self._tries = TRIES
-        self.query, self._folder = start(session, pipeline, flow)
+        self.query, self._folder = self._start()
         self._seen: int = -1  # the last batch that was counted
         self._standing = Standing()
         self._end: dict[str, int] = {}  # offsets that are done
         self._stopped = False
+
+    def _start(self) -> tuple[StreamingQuery, BatchFolder | None]:
+        while True:
+            try:
+                return start(self._session, self._pipeline, self.flow)
+            except Exception as error:
+                self._tries -= 1
+                if self._tries <= 0 or BUSY not in str(error):
+                    raise
 
     def standing(self) -> Standing:
         """The numbers now. Asked often enough: Spark keeps its last hundred reports."""
@@ -107,10 +117,10 @@ class StreamRun:
     def _started_again(self, error: BaseException) -> bool:
         """Whether it failed for want of a moment on a busy machine, and runs again; the checkpoint has what is done."""
         self._tries -= 1
-        if not self._tries or BUSY not in str(error):
+        if self._tries <= 0 or BUSY not in str(error):
             return False
         rows = self._folder.rows if self._folder is not None else 0
-        self.query, self._folder = start(self._session, self._pipeline, self.flow)
+        self.query, self._folder = self._start()
         if self._folder is not None:
             self._folder.rows = rows
         return True
@@ -137,7 +147,8 @@ class StreamRun:
         from pyspark_penstock.options import parse
 
         options = parse(source_options(self._pipeline, self.flow))
-        return Broker(options.access).ask(action, name=options.consumer, many=options.many, **body)
+        many = {"many": options.many} if body else {}  # a question by name finds both kinds
+        return Broker(options.access).ask(action, name=options.consumer, **many, **body)
 
     def _count(self, report: Mapping[str, Any]) -> None:
         sources = report["sources"]
@@ -150,7 +161,7 @@ class StreamRun:
         self._end = ends
         so_far = self._standing
         self._standing = so_far._replace(
-            rows_in=so_far.rows_in + (report["numInputRows"] or 0),
+            rows_in=so_far.rows_in + sum(source["numInputRows"] or 0 for source in sources),
             rows_out=_added(so_far.rows_out, report["observedMetrics"].get(COUNTED)),
             batches=so_far.batches + 1,
         )
@@ -180,7 +191,10 @@ def _offsets(sources: list[Any], name: str) -> dict[str, int]:
 
 
 def _added(so_far: int | None, observed: Any) -> int | None:
-    return so_far if observed is None else (so_far or 0) + int(observed["rows"])
+    if observed is None:
+        return so_far
+    fields = observed.asDict()  # over Spark Connect a row comes as its values beside its schema
+    return (so_far or 0) + int(fields["rows"] if "rows" in fields else fields["values"][0])
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
-from penstock.errors import FailedPreconditionError, UnavailableError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from penstock.spark.java import use_java
 from penstock.spark.sentences import sentence_of
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 MISSING = "pipelines run on Spark, which is not installed: pip install 'penstock[spark]'"
 LOCAL = "local[*]"
+CONNECT_PORT = 15002
+KNOCK_SECONDS = 5.0
 
 DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",  # days and minutes are the same on every machine
@@ -123,9 +127,21 @@ def _launched(launch: Any, conf: Any, log: Path | None) -> Any:
         return launch(conf, {"start_new_session": True, "stderr": stderr})
 
 
+def _knock(url: str) -> None:
+    """Refuse a place where nobody listens: Spark's own client would try for many minutes."""
+    place = urlsplit(url)
+    if place.scheme != "sc" or not place.hostname:
+        raise InvalidArgumentError(f"--remote takes sc://HOST:PORT, not {url}")
+    try:
+        socket.create_connection((place.hostname, place.port or CONNECT_PORT), KNOCK_SECONDS).close()
+    except OSError as error:
+        raise UnavailableError(f"no Spark Connect server answers at {url}: {error.strerror or error}") from error
+
+
 def _remote_session(url: str, confs: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
+    _knock(url)
     try:
         session = SparkSession.builder.remote(url).create()
         session.conf.set("spark.sql.session.timeZone", "UTC")

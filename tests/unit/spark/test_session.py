@@ -1,0 +1,40 @@
+"""Where Spark runs."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.spark.session import Place, open_session
+
+
+def test_places() -> None:
+    assert (str(Place()), str(Place("spark://h:7077")), str(Place(remote="sc://h"))) == (
+        "local[*]",
+        "spark://h:7077",
+        "sc://h",
+    )
+    assert Place().local
+    assert Place("local[2]").local
+    assert not Place("spark://h:7077").local
+    assert not Place(remote="sc://h").local
+
+
+def test_a_connect_server_that_is_not_there() -> None:
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(
+            UnavailableError, match=r"no Spark Connect server answers at sc://127.0.0.1:1: Connection refused"
+        ),
+    ):
+        open_session("x", {}, Place(remote="sc://127.0.0.1:1"))
+
+
+def test_a_remote_that_is_no_address() -> None:
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(InvalidArgumentError, match="--remote takes sc://HOST:PORT, not localhost"),
+    ):
+        open_session("x", {}, Place(remote="localhost"))
