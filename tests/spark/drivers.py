@@ -12,12 +12,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
-SECONDS = 120.0  # only a failing test waits so long
+SECONDS = 300.0  # only a failing test waits so long
 PROGRAMS = Path(__file__).parent / "programs"
 
 
@@ -74,13 +74,19 @@ class Driver:
 
     def kill(self) -> None:
         """End all of it at once, as a machine does that loses its power."""
-        while members := session_of(self.process.pid):
+        while members := self.members():
             for pid in members:
-                try:
+                with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
         self.process.wait(SECONDS)
+
+    def members(self) -> list[int]:
+        """Its processes that are alive: those of its session, and those it started that have left the session."""
+        found = set(_session(self.process.pid))
+        if self.process.poll() is None:  # or the id may be somebody else's by now
+            with suppress(psutil.NoSuchProcess):
+                found.update(psutil.Process(self.process.pid).children(recursive=True))
+        return [process.pid for process in found if _is_alive(process)]
 
     def close(self) -> None:
         self.kill()
@@ -89,16 +95,18 @@ class Driver:
             pipe.close()
 
 
-def session_of(leader: int) -> list[int]:
-    """The processes of a session that are alive."""
-    found = []
-    for process in psutil.process_iter(["status"]):
-        try:
-            if os.getsid(process.pid) == leader and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except (ProcessLookupError, PermissionError):
-            continue
-    return found
+def _session(leader: int) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(process.pid) == leader:
+                yield process
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def environment_of(folder: Path) -> dict[str, str]:

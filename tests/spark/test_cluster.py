@@ -87,7 +87,7 @@ def bare_python(folder: Path) -> str:
     """A Python with everything but the data source: it does not look at what is installed in place."""
     python = folder / "bare-python"
     packages = sysconfig.get_paths()["purelib"]
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$DRIVER_PATH" exec {sys.executable} -S "$@"\n')
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$DRIVER_PATH:$PYTHONPATH" exec {sys.executable} -S "$@"\n')
     python.chmod(0o755)
     return str(python)
 
@@ -124,7 +124,8 @@ def test_a_stream_runs_on_a_cluster(cluster: Cluster, server: Server) -> None:
 def test_executors_get_the_source_as_a_zip(cluster: Cluster, server: Server) -> None:
     zip_file = zipped(cluster.folder)
     python = bare_python(cluster.folder)
-    flags = ("--py-files", zip_file)
+    # Spark does not put the zip on the path of a source that it found by itself; where executors unpack it is known.
+    flags = ("--py-files", zip_file, "--conf", f"spark.executorEnv.PYTHONPATH={Path(zip_file).name}")
     relayed(cluster, server, "zipped", flags=flags, PYSPARK_PYTHON=python, DRIVER_PATH=str(SOURCES))
 
 

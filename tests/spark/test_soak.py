@@ -20,7 +20,7 @@ import pyarrow.dataset as dataset
 import pytest
 from pyarrow import flight
 
-from tests.spark.drivers import Driver, environment_of, session_of
+from tests.spark.drivers import Driver, environment_of
 from tests.spark.servers import Server, serve
 
 ROWS = int(os.environ.get("PENSTOCK_SOAK_ROWS") or 10_000_000)
@@ -37,14 +37,14 @@ class Scales(threading.Thread):
         super().__init__(daemon=True)
         self.seen: dict[str, list[int]] = defaultdict(list)
         self._server = psutil.Process(server.process.pid)
-        self._pipeline = pipeline.process.pid
+        self._pipeline = pipeline
         self._enough = threading.Event()
 
     def run(self) -> None:
         while not self._enough.wait(0.5):
             self.seen["broker"].append(_megabytes([self._server.pid]))
             self.seen["reader"].append(_megabytes([child.pid for child in self._server.children()]))
-            members = session_of(self._pipeline)
+            members = self._pipeline.members()
             java = [pid for pid in members if _is_java(pid)]
             self.seen["java"].append(_megabytes(java))
             self.seen["python"].append(_megabytes([pid for pid in members if pid not in java]))
@@ -104,6 +104,7 @@ def test_memory_is_flat_while_a_long_topic_is_archived(tmp_path: Path) -> None:
     files = [str(path) for path in (tmp_path / "lake").rglob("*.parquet")]
     assert dataset.dataset(files).count_rows() == ROWS
     for name, sizes in seen.items():
+        assert max(sizes) > 50, f"{name} was not found"
         third = len(sizes) // 3
         print(
             f"{name}: {[max(sizes[at : at + third // 5]) for at in range(0, len(sizes) - third // 5, third // 5)]} MB"
