@@ -50,7 +50,7 @@ def test_queries_outlive_a_broker_that_is_killed(spark: Any, tmp_path: Path, rou
     seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(1 << 32))
     print(f"PENSTOCK_SEED={seed}")
     chance = random.Random(seed)
-    lives = rounds(5, 50)
+    lives = rounds(4, 40)
     ports: dict[str, str] = {}
     queries: list[Any] = []
     try:
