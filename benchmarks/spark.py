@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.flight import PAIRS, REPEATING, Kind, Server, children, preload, resident, running
 
@@ -113,22 +113,55 @@ class Plans:
         return run
 
 
+class Spent(NamedTuple):
+    """CPU seconds so far."""
+
+    spark: float  # the JVM and the Python workers
+    broker: float
+    reader: float
+
+    @classmethod
+    def now(cls, server: Server) -> Spent:
+        family = [pid for child in children(os.getpid()) if child != server.pid for pid in _family(child)]
+        return cls(sum(map(_cpu_with_children, family)), *server.cpu())
+
+    def since(self, earlier: Spent, rows: int) -> Spent:
+        """Microseconds a row."""
+        return Spent(*((now - then) / rows * 1e6 for now, then in zip(self, earlier, strict=True)))
+
+
 def compared(label: str, plan: Rate, peer_label: str, peer: Rate, server: Server, rows: int) -> None:
-    """Both in turn, so that whatever else the machine does meets both; the median of the ratios counts."""
+    """Both in turn, so that whatever else the machine does meets both; the median of the ratios counts.
+
+    The ratio of CPU is what that of the rates comes to on a machine that does nothing else; others hardly move it.
+    """
     plan(), peer()  # the first of each warms up
-    pairs = []
-    before = server.cpu()
+    rates: dict[Rate, list[float]] = {plan: [], peer: []}
+    spent: dict[Rate, list[Spent]] = {plan: [], peer: []}
     for _ in range(ROUNDS):
-        pairs.append((plan(), peer()))
-    spent = [(after - earlier) / (ROUNDS * rows) * 1e6 for earlier, after in zip(before, server.cpu(), strict=True)]
-    ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-    ratios = sorted(mine / other for mine, other in pairs)
+        for each in (plan, peer):
+            before = Spent.now(server)
+            rates[each].append(each())
+            spent[each].append(Spent.now(server).since(before, rows))
+    rate, peer_rate = (statistics.median(rates[each]) for each in (plan, peer))
+    ratios = sorted(mine / other for mine, other in zip(rates[plan], rates[peer], strict=True))
+    ours, theirs = (Spent(*map(statistics.median, zip(*spent[each], strict=True))) for each in (plan, peer))
     print(
-        f"  {label:<52} {ours:>10,.0f} rows/s   {peer_label} {theirs:>10,.0f}   "
-        f"{statistics.median(ratios):4.0%} ({ratios[0]:.0%} to {ratios[-1]:.0%})   "
-        f"broker {spent[0]:.2f}, reader {spent[1]:.2f} us CPU/row",
+        f"  {label:<47} {rate:>9,.0f} rows/s, {peer_label} {peer_rate:>9,.0f}: "
+        f"{statistics.median(ratios):4.0%} ({ratios[0]:.0%} to {ratios[-1]:.0%}); "
+        f"us CPU/row: Spark {ours.spark:.2f}, broker {ours.broker:.2f}, reader {ours.reader:.2f}, "
+        f"{peer_label} {theirs.spark:.2f}: {theirs.spark / sum(ours):.0%}",
         flush=True,
     )
+
+
+def _cpu_with_children(pid: int) -> float:
+    """Of a process and those it has seen end."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_source(plans: Plans, server: Server, scale: int) -> None:
@@ -185,10 +218,7 @@ def _memory(server: Server, pid: int) -> str:
 
 
 def _family(pid: int) -> list[int]:
-    try:
-        return [pid, *(each for child in children(pid) for each in _family(child))]
-    except OSError:
-        return []
+    return [pid, *(each for child in children(pid) for each in _family(child))]
 
 
 def _resident(pid: int) -> int:
