@@ -69,20 +69,16 @@ def cut(packed: Packed) -> Cut | None:
     """None: not like this."""
     if len(packed.rows) < ROWS_MIN or len(packed.body) > BODY_BYTES_MAX or sys.byteorder != "little":
         return None
-    if not _looks_simple(packed.rows[:SAMPLE]):
+    try:
+        found = _data(packed) if _looks_simple(packed.rows[:SAMPLE]) else None
+        kinds = _kinds(packed, *found) if found is not None else None
+    except msgspec.DecodeError:  # `decoded` says what is wrong
         return None
-    found = _data(packed)
-    if found is None:
-        return None
-    kinds = _kinds(packed, *found)
-    return Cut(*packed, *found, *kinds) if kinds is not None else None
+    return Cut(*packed, *found, *kinds) if found is not None and kinds is not None else None
 
 
 def _looks_simple(rows: list[msgspec.Raw]) -> bool:
-    try:
-        fronts = [_front.decode(row) for row in rows]
-    except msgspec.DecodeError:
-        return False
+    fronts = [_front.decode(row) for row in rows]
     kinds = {bytes(front.attributes) for front in fronts}
     return len(kinds) <= KINDS_MAX and not any(front.ordering_key for front in fronts)
 

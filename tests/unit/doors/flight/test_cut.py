@@ -99,3 +99,15 @@ def test_a_batch_that_holds_another_number_is_damage(body: bytes) -> None:
         packed([good, StoredBatch(2, 4, body)])
     with pytest.raises(DamagedStoreError):
         packed([StoredBatch(2, 4, body)])
+
+
+@pytest.mark.parametrize("place", [0, 150])
+@pytest.mark.parametrize("field", [7, 9], ids=["an attribute", "the ordering key"])
+def test_a_number_in_place_of_a_text_is_damage(place: int, field: int) -> None:
+    good = stored([(b"x", {"a": "b"}, "", 2**60)] * 200)
+    rows = [bytes(row) for row in packed([good]).rows]
+    length = 1 + rows[place][field] - 0xA0
+    rows[place] = rows[place][:field] + b"\x05" + rows[place][field + length :]
+    damaged = packed([good._replace(body=b"\xdc\x00\xc8" + b"".join(rows))])
+    with pytest.raises(DamagedStoreError):
+        (cut(damaged) or Decoded.of(damaged)).attributes()
