@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.dataset as dataset
+import pytest
 
 from tests.spark.drivers import SECONDS, Driver, environment_of
 from tests.spark.servers import Server, serve
@@ -21,6 +22,7 @@ PROJECT = Path(__file__).parents[2] / "examples/declarative"
 LARGE = "projects/penstock/topics/large-orders"
 
 
+@pytest.mark.nightly
 def test_the_project_runs_twice_and_takes_only_what_is_new(tmp_path: Path) -> None:
     project = copied(tmp_path)
     with serve(tmp_path, "--data", str(tmp_path / "data")) as server:
@@ -29,9 +31,8 @@ def test_the_project_runs_twice_and_takes_only_what_is_new(tmp_path: Path) -> No
             send(project, server, orders)
             pipeline(project, tmp_path)
             check(project, server, total)
-        # As long as the first order was counted once, so was every other one.
         [cursor] = server.ask("cursor.list", name="declarative-orders")["cursors"]
-        assert cursor["offset"] >= 30
+        assert cursor["offset"] >= 30  # it follows: what the first run took is not held for ever
 
 
 def copied(folder: Path) -> Path:

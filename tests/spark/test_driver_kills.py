@@ -39,10 +39,17 @@ class Feed(threading.Thread):
         self._enough = threading.Event()
 
     def run(self) -> None:
-        while not self._enough.wait(0.05):
-            if self.published < min(map(self._server.tail, SINKS)) + LEAD:
+        while not self._enough.is_set():
+            tails = self._tails()
+            if self.published < min(tails.values()) + LEAD:
                 self._server.publish(SOURCE, [b"%d" % number for number in range(self.published, self.published + 20)])
                 self.published += 20
+            else:
+                self._tails(after=tails, wait_seconds=1)
+
+    def _tails(self, **more: object) -> dict[str, int]:
+        known = self._server.ask("bounds", topics=list(SINKS), **more)["topics"]
+        return {topic: bound["tail"] for topic, bound in known.items()}
 
     def stop(self) -> None:
         self._enough.set()
