@@ -18,7 +18,7 @@ from penstock.cli import app
 from tests.spark.servers import SECONDS, Server
 
 COMMAND = [sys.executable, "-m", "penstock", "pipeline"]
-START_SECONDS = 240  # of a Spark on a busy machine
+START_SECONDS = 480  # of a Spark on a busy machine
 
 
 def check(*arguments: str) -> Result:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-TRIES = 3
+TRIES = 5
 BUSY = "to connect back"  # "Python worker failed ...", "Timed out while waiting for the Python worker ..."
+TOO_BUSY = "Spark gives a Python process ten seconds to start, and this machine was too busy for that each time"
 SOURCE_SECONDS = 15.0
 
 
@@ -198,7 +199,8 @@ def _added(so_far: int | None, observed: Any) -> int | None:
 
 
 def failure_of(error: BaseException) -> Failure:
-    return Failure(sentence_of(error), "".join([*traceback.format_exception(error), *_frames_of_java(error)]))
+    sentence = TOO_BUSY if BUSY in str(error) else sentence_of(error)
+    return Failure(sentence, "".join([*traceback.format_exception(error), *_frames_of_java(error)]))
 
 
 def _frames_of_java(error: BaseException | None) -> Iterator[str]:
