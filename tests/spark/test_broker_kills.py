@@ -21,7 +21,7 @@ from tests.spark.servers import Server, serve
 Rounds = Callable[[int, int], int]
 
 SOURCE, PLAIN, SHUFFLED = (f"projects/penstock/topics/{name}" for name in ("source", "plain", "shuffled"))
-ROWS = 100  # published while a broker lives
+ROWS = 60  # published while a broker lives
 
 
 def relay(spark: Any, endpoint: str, folder: Path, sink: str, retry_seconds: int, **trigger: Any) -> Any:
@@ -31,7 +31,7 @@ def relay(spark: Any, endpoint: str, folder: Path, sink: str, retry_seconds: int
     rows = (
         spark.readStream.format("penstock")
         .options(**access, topic=SOURCE, startingOffsets="earliest", consumerName=f"relay-{shuffled}".lower())
-        .options(maxOffsetsPerTrigger=10, minPartitions=2)
+        .options(maxOffsetsPerTrigger=15, minPartitions=2)
         .load()
         .select("data")
     )
@@ -78,7 +78,7 @@ def prepare(server: Server) -> dict[str, str]:
 def die_in_the_middle(server: Server, queries: list[Any], chance: random.Random) -> None:
     """Kill the broker when a sink has got some rows of this life, but not all."""
     watched = chance.choice([PLAIN, SHUFFLED])
-    wanted = server.tail(watched) + chance.randint(1, 50)
+    wanted = server.tail(watched) + chance.randint(1, 40)
     wait_until(lambda: has_come(server, watched, wanted) or not all(query.isActive for query in queries))
     threading.Event().wait(chance.choice([0.0, 0.5]) * chance.random())
     assert [query.exception() for query in queries] == [None, None]
