@@ -54,7 +54,7 @@ def relay(spark: Any, endpoint: str, folder: str, said: str, *, drain: bool) -> 
             startingOffsets="earliest",
             consumerName=f"{kind}-{source.rpartition('/')[2]}",
         )
-        .options(maxOffsetsPerTrigger=ROWS, minPartitions=2, retryTimeoutSeconds=20)
+        .options(maxOffsetsPerTrigger=ROWS * 5 if drain else ROWS, minPartitions=2, retryTimeoutSeconds=20)
         .load()
     )
     if kind == "shuffled":
