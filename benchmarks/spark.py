@@ -133,7 +133,7 @@ class Spent(NamedTuple):
 def compared(label: str, plan: Rate, peer_label: str, peer: Rate, server: Server, rows: int) -> None:
     """Both in turn, so that whatever else the machine does meets both; the median of the ratios counts.
 
-    The ratio of CPU is what that of the rates comes to on a machine that does nothing else; others hardly move it.
+    The ratio of CPU is beside it for machines that do other things as well; it is steadier, not steady.
     """
     plan(), peer()  # the first of each warms up
     rates: dict[Rate, list[float]] = {plan: [], peer: []}
