@@ -7,7 +7,6 @@ names of their topics. Only a test that stops or breaks a server starts its own.
 from __future__ import annotations
 
 import os
-import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.spark.drivers import worker_python
 from tests.spark.servers import Server, serve
 
 MakeTopic = Callable[..., str]
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session of this test process."""
     folder = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python(folder)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark on its libraries: not ours to mend

@@ -109,16 +109,21 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def environment_of(folder: Path) -> dict[str, str]:
-    """The environment of a driver. Its workers take pyspark from where it is installed: Spark would have them read
-    it out of a zip, and compile it, each of them, which is a third of what a short run costs."""
+def worker_python(folder: Path) -> str:
+    """A Python for Spark's workers that takes pyspark from where it is installed: Spark would have them read it out of
+    a zip, and compile it, each of them, which is a third of what a short run costs."""
     python = folder / "worker-python"
     if not python.exists():
         python.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
+    return str(python)
+
+
+def environment_of(folder: Path) -> dict[str, str]:
+    """The environment of a driver."""
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "PYSPARK_"))},
-        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_PYTHON": worker_python(folder),
         "PYSPARK_SUBMIT_ARGS": "--master local[2] --driver-memory 1g pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder / "local"),

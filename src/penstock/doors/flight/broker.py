@@ -84,7 +84,7 @@ class Broker:
         """Messages are missing: that is right if they are no longer kept."""
         head = self.topic(topic.name).head
         if head > wanted:
-            raise OutOfRangeError(topic.name, wanted, head)
+            raise OutOfRangeError.of(topic.name, wanted, head)
 
     def position(self, topic: TopicBounds, offset: int) -> int:
         """Bytes of the topic before an offset."""
@@ -193,5 +193,5 @@ class LinkLog:
     def _message(self, topic: int, offset: int) -> Message:
         found = self._slice(topic, offset, offset + 1)
         if found is None:
-            raise OutOfRangeError(str(topic), offset, offset + 1)
+            raise OutOfRangeError.of(str(topic), offset, offset + 1)
         return decode_messages(found.body)[0]

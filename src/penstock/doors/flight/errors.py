@@ -37,14 +37,17 @@ CLASSES: dict[str, Any] = {
 }
 
 
-class OutOfRangeError(PenstockError):
+class OutOfRangeError(errors.NotFoundError):
     """Messages that were asked for are no longer kept."""
 
-    def __init__(self, topic: str, wanted: int, earliest: int) -> None:
-        super().__init__(f"Topic {topic} no longer has offset {wanted}: the earliest kept is {earliest}")
-        self.topic = topic
-        self.wanted = wanted
-        self.earliest = earliest
+    topic = ""
+    wanted = earliest = 0
+
+    @classmethod
+    def of(cls, topic: str, wanted: int, earliest: int) -> OutOfRangeError:
+        error = cls(f"Topic {topic} no longer has offset {wanted}: the earliest kept is {earliest}")
+        error.topic, error.wanted, error.earliest = topic, wanted, earliest
+        return error
 
 
 def describe(error: PenstockError) -> dict[str, Any]:

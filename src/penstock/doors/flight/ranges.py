@@ -143,7 +143,7 @@ def checked(broker: Broker, topic: TopicBounds, first: int, until: int, *, lossy
         raise InvalidArgumentError(f"Topic {topic.name} ends at offset {topic.tail}; it cannot be read until {until}")
     if first < topic.head and first < until:
         if not lossy:
-            raise OutOfRangeError(topic.name, first, topic.head)
+            raise OutOfRangeError.of(topic.name, first, topic.head)
         first = min(topic.head, until)
     return first, until
 
