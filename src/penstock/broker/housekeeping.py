@@ -61,7 +61,8 @@ class Housekeeping(Replay):
         own = self.retention_seconds(topic)
         seconds = [own, *(reader.options.retention_seconds for reader in topic.readers.values())]
         shortest = min([each for each in seconds if each] if own else [0])  # without its own, acked ones go at once
-        topic.trim_at = now + int(min(max(shortest / 100, 1), 600) * SECOND)
+        longest = 1 if self.retention_bytes(topic) else 600  # bytes come fast, whatever the time they may stay
+        topic.trim_at = now + int(min(max(shortest / 100, 1), longest) * SECOND)
         times = {now - int(each * SECOND) for each in seconds if each}
         return sorted(at for at in times if at > topic.head_at)
 

@@ -136,6 +136,16 @@ def test_a_topic_keeps_at_most_so_many_bytes(world: World, queue: MessageQueue) 
     assert [body[0] for body in bodies(queue)] == ["d", "e"]
 
 
+def test_the_cap_in_bytes_does_not_wait_for_a_long_retention(world: World, queue: MessageQueue) -> None:
+    queue.register_topic("topic", TopicOptions(retention_seconds=86400, retention_bytes=25))
+    world.publish("a" * 10)
+    keep_house(world, 2)
+    for letter in "bcdef":
+        world.publish(letter * 10)
+    keep_house(world, 2)
+    assert [body[0] for body in bodies(queue)] == ["e", "f"]
+
+
 def test_an_unacked_message_is_kept_for_the_retention_of_the_subscription(world: World, queue: MessageQueue) -> None:
     world.topic_with("sub", message_retention_duration=100, ack_deadline_seconds=600)
     queue.register_subscription("patient", "topic", message_retention_duration=1000)
