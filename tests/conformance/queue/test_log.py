@@ -138,10 +138,12 @@ def test_a_topic_keeps_at_most_so_many_bytes(world: World, queue: MessageQueue) 
 
 def test_the_cap_in_bytes_does_not_wait_for_a_long_retention(world: World, queue: MessageQueue) -> None:
     queue.register_topic("topic", TopicOptions(retention_seconds=86400, retention_bytes=25))
+    queue.register_subscription("sub", "topic")
     world.publish("a" * 10)
     keep_house(world, 2)
     for letter in "bcdef":
         world.publish(letter * 10)
+    world.drain("sub")
     keep_house(world, 2)
     assert [body[0] for body in bodies(queue)] == ["e", "f"]
 
