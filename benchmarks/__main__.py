@@ -15,6 +15,9 @@ BENCHMARKS = ("broker", "python_api", "azure", "text", "google", "flight", "spar
 
 def main() -> None:
     words = sys.argv[1:]
+    strange = [word for word in words if word.startswith("-") and word != "--quick"]
+    if strange:  # a question, or a slip: better answered than run for half an hour
+        sys.exit(f"python -m benchmarks [--quick] [name ...]; the names are {', '.join(BENCHMARKS)}")
     quick = "--quick" in words
     names = [word for word in words if not word.startswith("-")] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
