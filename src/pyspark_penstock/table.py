@@ -269,7 +269,7 @@ TABLE = (
         WRITES,
         values.count,
         _NUMBER,
-        "10000",
-        "Most rows published, and made durable, at once; 4 MiB are a request, too.",
+        "2000",
+        "Most rows published, and made durable, at once; 1 MiB are a request, too.",
     ),
 )
