@@ -87,7 +87,7 @@ class Options:
     tls_roots: bytes | None = field(default=None, repr=False)
     create_topics: bool = False
     transactional: bool = False
-    rows_per_request: int = 2_000
+    rows_per_request: int = 5_000
     given: frozenset[str] = frozenset()  # names, as in the table
 
     @property

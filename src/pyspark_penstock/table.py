@@ -269,7 +269,7 @@ TABLE = (
         WRITES,
         values.count,
         _NUMBER,
-        "2000",
+        "5000",
         "Most rows published, and made durable, at once; 1 MiB are a request, too.",
     ),
 )
