@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 TRIES = 5
 BUSY = "to connect back"  # "Python worker failed ...", "Timed out while waiting for the Python worker ..."
+CROWDED = (
+    "Illegal size"  # two queries of a session send their first tasks at once, and Spark trips over a map they share
+)
 TOO_BUSY = "Spark gives a Python process ten seconds to start, and this machine was too busy for that each time"
 SOURCE_SECONDS = 15.0
 
@@ -94,7 +97,7 @@ class StreamRun:
                 return start(self._session, self._pipeline, self.flow)
             except Exception as error:
                 self._tries -= 1
-                if self._tries <= 0 or BUSY not in str(error):
+                if self._tries <= 0 or not _passes(error):
                     raise
 
     def standing(self) -> Standing:
@@ -118,7 +121,7 @@ class StreamRun:
     def _started_again(self, error: BaseException) -> bool:
         """Whether it failed for want of a moment on a busy machine, and runs again; the checkpoint has what is done."""
         self._tries -= 1
-        if self._tries <= 0 or BUSY not in str(error):
+        if self._tries <= 0 or not _passes(error):
             return False
         rows = self._folder.rows if self._folder is not None else 0
         self.query, self._folder = self._start()
@@ -178,6 +181,10 @@ class StreamRun:
             return
         with suppress(Exception):  # the next run moves it; the truth is in the checkpoint
             self._asked("cursor.advance", offsets=self._end)
+
+
+def _passes(error: BaseException) -> bool:
+    return any(words in str(error) for words in (BUSY, CROWDED))
 
 
 def _offsets(sources: list[Any], name: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -69,11 +70,24 @@ def relay(spark: Any, endpoint: str, folder: str, said: str, *, drain: bool) -> 
     return (writer.trigger(availableNow=True) if drain else writer).start()
 
 
+def await_batch(query: Any) -> None:
+    """Until a first batch is done. The first tasks of two queries of a session must not be sent at the same time: they
+    share a map that Spark fills while it runs one and writes out while it sends the other ("Illegal size 5 of
+    collection, expected 6")."""
+    until = time.monotonic() + 120
+    while query.isActive and not query.recentProgress and time.monotonic() < until:
+        time.sleep(0.02)
+
+
 def main(endpoint: str, folder: str, *relays: str) -> None:
     spark = session()
     print("session", flush=True)
     drain = "RELAY_DRAIN" in os.environ or sys.stdin.readline().strip() == "drain"
-    queries = [relay(spark, endpoint, folder, said, drain=drain) for said in relays]
+    queries = []
+    for said in relays:
+        queries.append(relay(spark, endpoint, folder, said, drain=drain))
+        if len(queries) < len(relays):
+            await_batch(queries[-1])
     print("started", flush=True)
     for query in queries:
         query.awaitTermination()
