@@ -58,8 +58,12 @@ def test_queries_outlive_a_broker_that_is_killed(spark: Any, tmp_path: Path, rou
             with serve(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
                 if not life:
                     ports = prepare(server)
-                    queries = [relay(spark, server.endpoint, tmp_path, sink, 60) for sink in (PLAIN, SHUFFLED)]
+                    queries.append(relay(spark, server.endpoint, tmp_path, PLAIN, 60))
                 server.publish(SOURCE, data(lives)[life * ROWS : (life + 1) * ROWS])
+                if not life:
+                    # Not both at once: Spark trips when two queries of a session send their first tasks together.
+                    wait_until(lambda: bool(queries[0].recentProgress) or not queries[0].isActive)
+                    queries.append(relay(spark, server.endpoint, tmp_path, SHUFFLED, 60))
                 if life < lives - 1:
                     die_in_the_middle(server, queries, chance)
                 else:
