@@ -6,11 +6,6 @@ The rule kept here: free ports, processes ended by their own id, and a server's 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +17,9 @@ import psutil
 import pyarrow as pa
 import pyarrow.flight as flight
 
-SECONDS = 30  # only a failing test waits so long
+from tests.server_process import SECONDS, ServerProcess
+
+OTHERS = ("--pubsub-port=0", "--http-port=0", "--azure-port=off", "--text-port=off")
 MAP = pa.map_(pa.string(), pa.string())
 
 
@@ -126,42 +123,9 @@ def messages(numbers: Sequence[int]) -> pa.RecordBatch:
     return pa.record_batch({"data": pa.array([f"m{number}".encode() for number in numbers], pa.binary())})
 
 
-class FlightServer:
+class FlightServer(ServerProcess):
     def __init__(self, folder: Path, *arguments: str, port: int = 0, **environment: str) -> None:
-        self.folder = folder
-        self.port = port
-        self._arguments = arguments
-        self._environment = environment
-        self.start()
-
-    def start(self) -> None:
-        ready = self.folder / "ready.json"
-        ready.unlink(missing_ok=True)
-        known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        others = [f"--{door}-port=0" for door in ("pubsub", "http")] + ["--azure-port=off", "--text-port=off"]
-        command = [sys.executable, "-m", "penstock", "serve", *others, f"--flight-port={self.port}"]
-        with (self.folder / "log.txt").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*command, "--ready-file", str(ready), *self._arguments],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**known, **self._environment},
-            )
-        watch = threading.Timer(SECONDS, self.process.kill)
-        watch.start()
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("Ready."):
-                break
-        watch.cancel()
-        assert ready.exists(), self.log()
-        self.addresses: dict[str, str] = json.loads(ready.read_text())
-        self.address = self.addresses.get("flight", "")
-        self.port = int(self.address.rpartition(":")[2] or 0)
-
-    def log(self) -> str:
-        return (self.folder / "log.txt").read_text()
+        super().__init__(folder, "flight", OTHERS, *arguments, port=port, **environment)
 
     def reader(self) -> psutil.Process:
         """The process that serves Flight; there is one since the first client came."""
@@ -192,22 +156,6 @@ class FlightServer:
         with urllib.request.urlopen(request, timeout=SECONDS) as response:
             found: bytes = response.read()
             return found
-
-    def kill(self) -> None:
-        """As a power cut would."""
-        self.process.kill()
-        self.wait()
-
-    def stop(self) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        return self.wait()
-
-    def wait(self) -> int:
-        code = self.process.wait(SECONDS)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return code
 
 
 @contextmanager
