@@ -89,6 +89,13 @@ def test_a_client_that_says_nothing_and_leaves(folder: Path) -> None:
         assert server.stop() == 0
 
 
+def test_a_server_is_stopped_while_its_reader_process_starts(folder: Path) -> None:
+    with served(folder, "--memory") as server, socket.create_connection(("127.0.0.1", server.port)):
+        until(lambda: len(server.readers()) == 1, "the reader process")
+        assert server.stop() == 0
+        assert "did not finish" not in server.log()
+
+
 def test_other_doors_serve_while_the_reader_process_is_stopped(memory: FlightServer) -> None:
     with talking(memory) as client:
         client.fill("busy", 10)

@@ -99,8 +99,9 @@ class FlightDoor:
         self._tidings.close()
         if self._keeper is not None:
             self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
         if self._reader is not None:
-            await self._reader.stop(grace_seconds, self._log)
+            await self._reader.stop(grace_seconds)
         self._release()
 
     def _release(self) -> None:
@@ -127,11 +128,11 @@ class FlightDoor:
         """Start a reader process when the first client comes, and another when it ends."""
         if not Decisions(self._queue).unfinished():
             await doorstep.knock()
-        with suppress(UnavailableError, OSError):  # it has ended, and the log says so
-            await self._open(doorstep)
         loop, pause = asyncio.get_running_loop(), BACKOFF_SECONDS[0]
         while not self._stopping:
-            assert self._reader is not None, "the first one was started above"
+            with suppress(UnavailableError, OSError):  # it has ended, and the log says so
+                await self._open(doorstep)
+            assert self._reader is not None, "it was made, whatever became of it"
             since = loop.time()
             code = await self._reader.ended()
             if loop.time() - since >= STEADY_SECONDS:
@@ -139,8 +140,6 @@ class FlightDoor:
             self._log.error("the reader process ended (exit code %s); another one is started", code)
             await asyncio.sleep(pause)
             pause = min(pause * 2, BACKOFF_SECONDS[1])
-            with suppress(UnavailableError, OSError):  # it has ended, and the log says so
-                await self._open(doorstep)
 
 
 class Reader:
@@ -194,16 +193,20 @@ class Reader:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         return code
 
-    async def stop(self, grace_seconds: float, log: logging.Logger) -> None:
+    async def stop(self, grace_seconds: float) -> None:
         if self._process is None or self._process.returncode is not None:
             return
+        if self._open.done():  # otherwise it serves nobody yet
+            await self._drain(self._process, grace_seconds)
+        await self._kill()
+
+    async def _drain(self, process: asyncio.subprocess.Process, grace_seconds: float) -> None:
         self._link.order("stop")
         try:
             async with asyncio.timeout(grace_seconds):
-                await self._process.wait()
+                await process.wait()
         except TimeoutError:
-            log.warning("streams did not finish in time and were closed")
-        await self._kill()
+            self._log.warning("streams did not finish in time and were closed")
 
     async def _kill(self) -> None:
         assert self._process is not None, "it was started"
