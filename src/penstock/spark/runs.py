@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TRIES = 5
-BUSY = "to connect back"  # "Python worker failed ...", "Timed out while waiting for the Python worker ..."
-CROWDED = (
-    "Illegal size"  # two queries of a session send their first tasks at once, and Spark trips over a map they share
-)
+# What Spark fails of by chance when several queries of a session start, and not when one is started again: a Python
+# process that is not up in ten seconds ("failed to connect back", "... waiting for the Python worker to connect back"),
+# and a collection that changes while it is written out for a task ("Illegal size 5 of collection, expected 6").
+BUSY = "to connect back"
+PASSING = (BUSY, "Illegal size")
 TOO_BUSY = "Spark gives a Python process ten seconds to start, and this machine was too busy for that each time"
 SOURCE_SECONDS = 15.0
 
@@ -77,7 +78,7 @@ class FailedRun:
 
 
 class StreamRun:
-    """A streaming query, started again when Spark could not start a Python process in its ten seconds for that."""
+    """A streaming query, started again after what passes."""
 
     def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow) -> None:
         self.flow = flow
@@ -119,7 +120,7 @@ class StreamRun:
         return now
 
     def _started_again(self, error: BaseException) -> bool:
-        """Whether it failed for want of a moment on a busy machine, and runs again; the checkpoint has what is done."""
+        """Whether it failed of what passes, and runs again; the checkpoint has what is done."""
         self._tries -= 1
         if self._tries <= 0 or not _passes(error):
             return False
@@ -184,7 +185,7 @@ class StreamRun:
 
 
 def _passes(error: BaseException) -> bool:
-    return any(words in str(error) for words in (BUSY, CROWDED))
+    return any(words in str(error) for words in PASSING)
 
 
 def _offsets(sources: list[Any], name: str) -> dict[str, int]:
