@@ -15,10 +15,17 @@ from typing import Any
 
 import pytest
 
+from penstock.spark.java import use_java
 from tests.spark.drivers import worker_python
 from tests.spark.servers import Server, serve
 
 MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _java() -> None:
+    """The machine's, or the bundled one: these tests need nothing installed by hand."""
+    use_java(os.environ)
 
 
 @pytest.fixture(scope="session")

@@ -79,6 +79,7 @@ def failing(frame: Any, flag: Path, on: str = "") -> Any:
 
 
 def wait_until(true: Callable[[], bool], seconds: float = SECONDS) -> None:
+    """For what Spark does not announce: the state of a query is there to be asked for, and no more."""
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until, "it did not happen"

@@ -127,7 +127,7 @@ def test_ctrl_c_in_the_middle_and_the_next_run_goes_on(
     while server.tail(target) < 200:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
-        time.sleep(0.1)
+        server.ask("bounds", topics=[target], after={target: 199}, wait_seconds=1)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it, to all of the group
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130, err
