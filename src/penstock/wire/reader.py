@@ -64,7 +64,9 @@ class RequestReader:
         self._limits = limits
         self._peer = peer
         self._parser = httptools.HttpRequestParser(self)
-        self._quiet_bytes = 0  # fed since the parser last finished something
+        self._quiet_bytes = 0  # fed since the parser last finished something, not counting the feed it did so in
+        self._fed = 0  # the bytes of the feed under way
+        self._uncounted = 0  # the bytes of the feed in which the last message ended: some of this head may be in it
         self._refusal = 400
         self._body_follows = False  # this is the body of a request whose head another parser has read
         self._clear()
@@ -82,7 +84,8 @@ class RequestReader:
 
     def _feed_parser(self, data: bytes | memoryview) -> bytes | memoryview:
         """Feed once; what is left over belongs to the next message."""
-        self._quiet_bytes += len(data)
+        self._fed = len(data)
+        self._quiet_bytes += self._fed
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -125,6 +128,8 @@ class RequestReader:
         self._headers.append((_lower(name), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
+        if self._quiet_bytes + self._uncounted > self._limits.head_bytes_max:
+            self._check_head_bytes()
         self._quiet_bytes = 0
         if self._body_follows:
             self._body_follows = False
@@ -144,6 +149,7 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         self._quiet_bytes = 0
+        self._uncounted = self._fed
         if self._has_body and not self._chunks and self._parser.should_upgrade():
             return  # see _decline_upgrade: the body is still to come
         self.continue_owed = False
@@ -153,6 +159,13 @@ class RequestReader:
         self._enter(Stage.WAITING if keep_alive else Stage.CLOSED)
 
     # What is checked before a byte of the body is kept.
+
+    def _check_head_bytes(self) -> None:
+        """The size of a head, which may have come in one feed with what was before and behind it."""
+        size = len(self._parser.get_method()) + len(self._target) + len("  HTTP/1.1\r\n\r\n")
+        size += sum(len(name) + len(value) + len(": \r\n") for name, value in self._headers)
+        if size > self._limits.head_bytes_max:
+            self._fail(431)
 
     def _check_version(self) -> bool:
         version = self._parser.get_http_version()

@@ -145,6 +145,20 @@ def test_what_has_no_length_of_its_own_is_refused_before_it_is_stored(data: byte
     assert read(data, step=50) == [Refusal(431)]
 
 
+@pytest.mark.parametrize("step", [0, 1, 50, 490, 499])
+@pytest.mark.parametrize("before", [b"", GET, PUT], ids=["first", "after a get", "after a put"])
+@pytest.mark.parametrize("behind", [b"", b"x" * 40], ids=["no body", "body"])
+def test_a_head_is_measured_to_the_byte_however_it_is_cut(step: int, before: bytes, behind: bytes) -> None:
+    """A head of the limit passes and one byte more does not, also when its end comes in the piece that exceeds it."""
+
+    def head(size: int) -> bytes:
+        bare = message("PUT / HTTP/1.1", "Host: h", f"Content-Length: {len(behind)}", "X: ")
+        return bare[:-4] + b"x" * (size - len(bare)) + b"\r\n\r\n"
+
+    assert isinstance(read(before + head(500) + behind, step=step)[-1], Arrival)
+    assert read(before + head(501) + behind, step=step)[-1] == Refusal(431)
+
+
 def test_the_peer_is_owed_a_continue_until_its_body_comes() -> None:
     reader = RequestReader(SMALL, "")
     reader.feed(message("PUT / HTTP/1.1", "Host: h", "Expect: 100-continue", "Content-Length: 5"))
