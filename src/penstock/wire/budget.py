@@ -1,0 +1,128 @@
+"""One budget of memory for all connections of all doors: requests being read, and answers not taken.
+
+    budget = Budget(256 << 20)
+    account = budget.account(give_up)   # one for each connection or request, made when there is something to charge
+    if not account.charge(len(data)):   # refused: say "too busy" in the protocol's own words
+        ...
+    account.close()                     # always, when the connection or request is over: nothing of it stays charged
+
+The rule kept here: nobody ever waits for memory, so nobody can wait for each other. When the budget is spent somebody
+is refused at once: whoever has held something for longer than `patience_seconds`, the oldest first; if nobody has, the
+one who began last, which may be the one who asks. So the oldest request goes on until its patience is used up, and
+slow peers make way for quick ones. Only what cannot be given up any more (`keep`) is never taken away.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+PATIENCE_SECONDS = 5.0
+SMALL_BYTES = 4096  # what one peer holds below this need not be charged
+
+
+class Budget:
+    def __init__(
+        self,
+        limit_bytes: int = 0,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`limit_bytes` 0: everything is counted and nothing refused."""
+        self.limit_bytes = limit_bytes
+        self.in_use_bytes = 0
+        self.refusals = 0  # requests refused and answers given up because the budget was spent
+        self.most_bytes = limit_bytes or math.inf
+        self._patience = patience_seconds
+        self._clock = clock
+        self._claims: dict[Account, float] = {}  # who could give something up, and since when, in this order
+
+    def account(self, give_up: Callable[[], None]) -> Account:
+        """`give_up` is called when others need the memory: refuse what is being read, or abort what is not taken.
+
+        It must neither charge nor raise. The account is empty afterwards, whatever it does.
+        """
+        return Account(self, give_up)
+
+    # What an account calls.
+
+    def make_room(self, asking: Account, size: int) -> bool:
+        """Have others give up until so many bytes more fit; False if the one who asks has to."""
+        if asking.held_bytes + size > self.most_bytes:
+            return False
+        while self.in_use_bytes + size > self.most_bytes:
+            victim = self._victim(asking)
+            if victim is asking:
+                return False
+            self.refusals += 1
+            victim.take_away()
+        return True
+
+    def _victim(self, asking: Account) -> Account:
+        oldest = next(iter(self._claims), asking)
+        if self._clock() - self._claims.get(oldest, math.inf) > self._patience:
+            return oldest
+        return next(reversed(self._claims), asking) if asking.held_bytes else asking
+
+    def enter(self, account: Account) -> None:
+        self._claims[account] = self._clock()
+
+    def leave(self, account: Account) -> None:
+        self._claims.pop(account, None)
+
+
+class Account:
+    """What one connection or request holds."""
+
+    __slots__ = ("_budget", "_give_up", "held_bytes")
+
+    def __init__(self, budget: Budget, give_up: Callable[[], None]) -> None:
+        self.held_bytes = 0
+        self._budget = budget
+        self._give_up = give_up
+
+    def charge(self, size: int) -> bool:
+        """So many bytes more are held. False: the budget is spent, and they are not charged."""
+        budget = self._budget
+        if budget.in_use_bytes + size > budget.most_bytes and not budget.make_room(self, size):
+            budget.refusals += 1
+            return False
+        if not self.held_bytes:
+            budget.enter(self)
+        self.held_bytes += size
+        budget.in_use_bytes += size
+        return True
+
+    def release(self, size: int) -> None:
+        """So many bytes are no longer held."""
+        size = min(size, self.held_bytes)
+        self.held_bytes -= size
+        self._budget.in_use_bytes -= size
+        if not self.held_bytes:
+            self._budget.leave(self)
+
+    def hold(self, size: int) -> bool:
+        """So many bytes are held now in all: charges or releases the difference."""
+        more = size - self.held_bytes
+        if more > 0:
+            return self.charge(more)
+        if more:
+            self.release(-more)
+        return True
+
+    def keep(self) -> None:
+        """What is held is at work and cannot be given up any more; it stays charged."""
+        self._budget.leave(self)
+
+    def close(self) -> None:
+        """Nothing is held any more. The account may be used again."""
+        self.release(self.held_bytes)
+
+    def take_away(self) -> None:
+        """Others need the memory more."""
+        try:
+            self._give_up()
+        finally:
+            self.close()
