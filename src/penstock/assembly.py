@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.doors.flight.staging import Staging
     from penstock.doors.port import Condition, Door
     from penstock.settings import Settings
+    from penstock.wire.budget import Budget
 
 log = logging.getLogger("penstock")
 
@@ -70,6 +71,7 @@ async def open_parts(settings: Settings) -> Parts:
     """The queue of a server, recovered and running, and its doors, not yet open."""
     from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
+    from penstock.wire.budget import Budget
 
     journal = open_journal(None) if settings.memory else open_journal(settings.data, accept_loss=settings.accept_loss)
     queue = AsyncMessageQueue(
@@ -78,9 +80,9 @@ async def open_parts(settings: Settings) -> Parts:
         describe_source=source_attributes,
     )
     await queue.start()
-    condition = Condition()
+    condition, budget = Condition(), Budget(settings.buffer_bytes_max)
     wanted = [open_door for name, open_door in DOORS.items() if settings.port_of(name) is not None]
-    opened = [open_door(settings, queue, condition) for open_door in wanted]
+    opened = [open_door(settings, queue, condition, budget) for open_door in wanted]
     return Parts(queue, [door for door in opened if door is not None], condition)
 
 
@@ -94,7 +96,7 @@ def server_limits(settings: Settings) -> Limits:
     )
 
 
-def _open_http(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
+def _open_http(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
     from penstock.doors.http.server import HttpDoor
     from penstock.settings import installed_version
 
@@ -106,10 +108,11 @@ def _open_http(settings: Settings, queue: AsyncMessageQueue, condition: Conditio
         log=logging.getLogger("penstock.doors.http"),
         version=installed_version(),
         allowed_hosts=settings.http_allowed_hosts,
+        budget=budget,
     )
 
 
-def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
+def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
     from penstock.doors.azure.accounts import read_accounts
     from penstock.doors.azure.server import AzureDoor, Options
 
@@ -119,6 +122,7 @@ def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Conditi
         queue=queue,
         accounts=read_accounts(settings.azure_accounts),
         log=logging.getLogger("penstock.doors.azure"),
+        budget=budget,
         options=Options(
             certificate=settings.azure_tls_cert,
             private_key=settings.azure_tls_key,
@@ -133,7 +137,7 @@ def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Conditi
     )
 
 
-def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
+def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
     try:
         from penstock.doors.google.server import GoogleDoor, Options
     except ImportError as error:
@@ -147,6 +151,7 @@ def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condit
         queue=queue,
         condition=condition,
         log=logging.getLogger("penstock.doors.google"),
+        budget=budget,
         options=Options(
             certificate=settings.pubsub_tls_cert,
             private_key=settings.pubsub_tls_key,
@@ -159,7 +164,7 @@ def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condit
     )
 
 
-def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door:
+def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
     from penstock.doors.text.limits import Limits as TextLimits
     from penstock.doors.text.server import TextDoor
     from penstock.doors.text.sockets import server_context
@@ -171,6 +176,7 @@ def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Conditio
         queue=queue,
         project=settings.default_project,
         log=logging.getLogger("penstock.doors.text"),
+        budget=budget,
         limits=TextLimits(
             content_bytes_max=settings.text_message_bytes_max,
             window_max=settings.text_window_max,
@@ -185,7 +191,7 @@ def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Conditio
     )
 
 
-def _open_flight(settings: Settings, queue: AsyncMessageQueue, condition: Condition) -> Door | None:
+def _open_flight(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door | None:
     if find_spec("pyarrow") is None:  # looked for, not imported: only the reader process pays for it
         log.warning("the flight door stays closed: it needs pyarrow (pip install penstock[flight])")
         return None
@@ -196,6 +202,7 @@ def _open_flight(settings: Settings, queue: AsyncMessageQueue, condition: Condit
         port=settings.flight_port or 0,
         queue=queue,
         log=logging.getLogger("penstock.doors.flight"),
+        budget=budget,
         options=Options(
             project=settings.default_project,
             data=None if settings.memory else settings.data,
@@ -232,7 +239,7 @@ def open_flight_service(hello: Hello, link: ReaderEnd, log: logging.Logger) -> t
 
 
 # By the name of its port setting; the first opens first and closes last.
-DOORS: dict[str, Callable[[Settings, AsyncMessageQueue, Condition], Door | None]] = {
+DOORS: dict[str, Callable[[Settings, AsyncMessageQueue, Condition, Budget], Door | None]] = {
     "http": _open_http,
     "pubsub": _open_google,
     "azure": _open_azure,

@@ -41,8 +41,7 @@ def serve(
     ] = None,
     memory: Annotated[bool | None, typer.Option("--memory", help="Keep everything in memory only.")] = None,
     accept_loss: Annotated[
-        bool | None,
-        typer.Option("--accept-loss", help="Open a damaged store that lost its last commits, without them."),
+        bool | None, typer.Option("--accept-loss", help="Open a store that lost its last commits, without them.")
     ] = None,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. Default 127.0.0.1.")
@@ -66,12 +65,13 @@ def serve(
         str | None, typer.Option(metavar="BYTES", help="At most so many bytes of them per topic; 0: no cap. Default 0.")
     ] = None,
     queue_messages_max: Annotated[
-        str | None,
-        typer.Option(metavar="COUNT", help="Refuse publishes beyond so many waiting; 0: no limit. Default 0."),
+        str | None, typer.Option(metavar="COUNT", help="Refuse publishes beyond so many waiting; 0: no limit.")
     ] = None,
     queue_bytes_max: Annotated[
-        str | None,
-        typer.Option(metavar="BYTES", help="Refuse publishes beyond so many waiting bytes; 0: no limit. Default 0."),
+        str | None, typer.Option(metavar="BYTES", help="Refuse publishes beyond so many waiting; 0: no limit.")
+    ] = None,
+    buffer_bytes_max: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="Requests being read, answers not taken. Default 256 MiB.")
     ] = None,
     log_level: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error. Default info.")

@@ -73,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention_bytes: int = 0  # of acked messages, per topic; 0: no cap
     queue_messages_max: int = 0  # waiting per subscription, then publishes are refused; 0: no limit
     queue_bytes_max: int = 0
+    buffer_bytes_max: int = 256 << 20  # of requests being read and answers not taken, all doors together; 0: no limit
     log_level: str = "info"
     log_format: str = "text"
     grace_seconds: float = 10  # for requests in progress when the server stops
@@ -285,6 +286,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "retention_bytes": _whole,
     "queue_messages_max": _whole,
     "queue_bytes_max": _whole,
+    "buffer_bytes_max": _whole,
     "log_level": _one_of(LOG_LEVELS),
     "log_format": _one_of(LOG_FORMATS),
     "grace_seconds": _seconds,

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from email.utils import formatdate
 
+from penstock.wire.budget import Budget
 from penstock.wire.connection import Answer, Connection
 from penstock.wire.limits import Limits
 from penstock.wire.message import Request, Response, plain_refusal
@@ -33,6 +34,7 @@ class HttpServer:
         log: logging.Logger,
         limits: Limits | None = None,
         refusal: Callable[[int], Response] = plain_refusal,
+        budget: Budget | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`answer` gets every request; `refusal` shapes the answers it never sees (400, 408, 413, 500 ...)."""
@@ -40,6 +42,7 @@ class HttpServer:
         self.refusal = refusal
         self.log = log
         self.limits = limits or Limits()
+        self.budget = budget or Budget()
         self.clock = clock
         self.date = _http_date()
         self.stopping = False

@@ -18,6 +18,7 @@ from penstock.doors.http.hosts import HostList
 from penstock.doors.http.server import HttpDoor
 from penstock.doors.port import OPEN, STARTING, Condition, join_address
 from penstock.faces.statistics import BrokerStatistics, CommitMeter, SubscriptionStatistics, TopicStatistics
+from penstock.wire.budget import Budget
 
 HOSTILE = 'a"b\\c\nd{}'
 
@@ -61,6 +62,7 @@ class Scene:
         self.condition = Condition()
         self.condition.doors["http"] = OPEN
         self.counted = Counted()
+        self.budget = Budget(1 << 20)
 
     def ask(self, path: str, method: str = "GET", host: str = "localhost", body: bytes | None = None) -> Answer:
         """One request to a door that lives just as long."""
@@ -75,6 +77,7 @@ class Scene:
             log=logging.getLogger("test.http"),
             version="1.2.3",
             allowed_hosts=["penstock.test"],
+            budget=self.budget,
         )
         await door.start()
         try:
@@ -155,6 +158,16 @@ def test_metrics_say_what_the_broker_counted(scene: Scene) -> None:
         ("penstock_bytes_written_total",): 151,
     }
     assert expected.items() <= found.items()
+
+
+def test_metrics_hold_what_connections_hold_in_memory(scene: Scene) -> None:
+    account = scene.budget.account(lambda: None)
+    assert account.charge(1000)
+    assert not account.charge(1 << 20)
+    found = samples(scene.ask("/metrics"))
+    assert found[("penstock_buffer_bytes",)] == 1000
+    assert found[("penstock_buffer_bytes_max",)] == 1 << 20
+    assert found[("penstock_buffer_refusals_total",)] == 1
 
 
 def test_metrics_hold_the_commit_times_as_a_histogram(scene: Scene) -> None:

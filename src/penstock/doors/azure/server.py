@@ -40,6 +40,7 @@ from penstock.doors.azure.service import Service
 from penstock.doors.port import join_address
 from penstock.errors import PenstockError
 from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpServer, Limits, Request, Response
 
 DEFAULT_VERSION = "2021-08-06"  # for requests that name none
@@ -78,6 +79,7 @@ class AzureDoor:
         accounts: Accounts,
         log: logging.Logger,
         options: Options = Options(),  # noqa: B008 - immutable
+        budget: Budget | None = None,
     ) -> None:
         self.address = ""
         self.counts: Counter[str] = Counter()  # refusals, by the vendor's code
@@ -98,7 +100,7 @@ class AzureDoor:
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = Limits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
-        self._server = HttpServer(self._answer, log=log, limits=limits, refusal=self._refusal)
+        self._server = HttpServer(self._answer, log=log, limits=limits, refusal=self._refusal, budget=budget)
         self._ids = (f"{part:012x}" for part in count(1))
         self._id_prefix = _random_prefix()
         # Clients that heed it do not send on a connection that is about to close.

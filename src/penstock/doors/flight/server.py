@@ -29,6 +29,7 @@ from penstock.doors.flight.tidings import Tidings
 from penstock.doors.port import join_address
 from penstock.errors import InvalidArgumentError, UnavailableError
 from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.budget import Budget
 
 PROCESS = "penstock.flight_process"
 START_SECONDS = 60.0
@@ -55,7 +56,14 @@ class FlightDoor:
     name = "flight"
 
     def __init__(
-        self, *, host: str, port: int, queue: AsyncMessageQueue, log: logging.Logger, options: Options
+        self,
+        *,
+        host: str,
+        port: int,
+        queue: AsyncMessageQueue,
+        log: logging.Logger,
+        options: Options,
+        budget: Budget | None = None,
     ) -> None:
         self.address = ""
         self._host = host
@@ -63,6 +71,7 @@ class FlightDoor:
         self._queue = queue
         self._log = log
         self._options = options
+        self._budget = budget or Budget()
         self._tidings = Tidings()
         self._doorstep: Doorstep | None = None
         self._holder: socket.socket | None = None

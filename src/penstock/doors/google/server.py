@@ -30,6 +30,7 @@ from penstock.doors.google.services import methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
 from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.budget import Budget
 from penstock.wire.connection import Connection as Http1Connection
 from penstock.wire.http1 import HttpServer
 from penstock.wire.http1 import Limits as Http1Limits
@@ -61,10 +62,12 @@ class GoogleDoor:
         condition: Condition,
         log: logging.Logger,
         options: Options | None = None,
+        budget: Budget | None = None,
     ) -> None:
         options = options or Options()
         self.address = ""
         self.limits = Limits()
+        self.budget = budget or Budget()
         self.log = log
         self.clock = time.monotonic
         self.refused: Counter[str] = Counter()
@@ -89,6 +92,7 @@ class GoogleDoor:
             log=log,
             limits=Http1Limits(body_bytes_max=BODY_BYTES_MAX, connections_per_address_max=CONNECTIONS_MAX),
             refusal=self._rest.refusal,
+            budget=self.budget,
         )
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from penstock.faces.statistics import BrokerStatistics, CommitStatistics, SubscriptionStatistics
+from penstock.wire.budget import Budget
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -51,12 +52,18 @@ OF_SUBSCRIPTIONS = [
     Metric("penstock_oldest_unacked_age_seconds", "oldest_unacked_age_seconds", "Age of the oldest unacked message."),
 ]
 
+OF_THE_BUDGET = [
+    Metric("penstock_buffer_bytes", "in_use_bytes", "Bytes of requests being read and answers not taken."),
+    Metric("penstock_buffer_bytes_max", "limit_bytes", "How many of them there may be; 0: no limit."),
+    Metric("penstock_buffer_refusals_total", "refusals", "Requests and answers given up because there were too many."),
+]
+
 DROPPED = "penstock_messages_dropped_total"
 REFUSED = "penstock_publishes_refused_total"
 COMMIT = "penstock_commit_seconds"
 
 
-def render(statistics: BrokerStatistics, process: ProcessStatistics, *, version: str) -> Iterator[str]:
+def render(statistics: BrokerStatistics, process: ProcessStatistics, budget: Budget, *, version: str) -> Iterator[str]:
     """The whole page, line by line, so that the caller can let others run in between."""
     yield from _family("penstock_build_info", "The version that runs.", [(f'{{version="{escape(version)}"}}', 1)])
     yield from _table(OF_TOPICS, [(f'{{topic="{escape(one.topic)}"}}', one) for one in statistics.topics])
@@ -64,6 +71,7 @@ def render(statistics: BrokerStatistics, process: ProcessStatistics, *, version:
     yield from _family(DROPPED, "Messages that left without being acked, by reason.", _dropped(statistics))
     refused = [(f'{{reason="{escape(reason)}"}}', n) for reason, n in sorted(statistics.publishes_refused.items())]
     yield from _family(REFUSED, "Publishes not accepted, by reason.", refused)
+    yield from _table(OF_THE_BUDGET, [("", budget)])
     yield from _commits(statistics.commit)
     yield from _process(process)
 

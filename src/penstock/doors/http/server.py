@@ -20,6 +20,7 @@ from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
 from penstock.errors import PenstockError
 from penstock.faces.statistics import Statistics
+from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpServer, Limits, Request, Response
 
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
@@ -48,6 +49,7 @@ class HttpDoor:
         log: logging.Logger,
         version: str,
         allowed_hosts: Iterable[str] = (),
+        budget: Budget | None = None,
     ) -> None:
         self.address = ""
         self._host = host
@@ -56,7 +58,9 @@ class HttpDoor:
         self._condition = condition
         self._version = version
         self._hosts = HostList(host, allowed_hosts)
-        self._server = HttpServer(self._answer, log=log, limits=Limits(body_bytes_max=64 << 10), refusal=error_response)
+        self._budget = budget or Budget()
+        limits = Limits(body_bytes_max=64 << 10)
+        self._server = HttpServer(self._answer, log=log, limits=limits, refusal=error_response, budget=self._budget)
         self._routes: dict[str, Callable[[], Awaitable[Response]]] = {
             "/": self._front_page,
             "/health": self._health,
@@ -101,7 +105,7 @@ class HttpDoor:
         return Response(200 if condition.ready else 503, (JSON, _FRESH), msgspec.json.encode(state))
 
     async def _metrics(self) -> Response:
-        lines = render(self._statistics.statistics(), process_statistics(), version=self._version)
+        lines = render(self._statistics.statistics(), process_statistics(), self._budget, version=self._version)
         return Response(200, (("Content-Type", CONTENT_TYPE), _FRESH), await _gather(lines))
 
 

@@ -20,6 +20,7 @@ from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
 from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.wire.budget import Budget
 from penstock.wire.failure import where
 
 BACKLOG = 4096
@@ -40,9 +41,11 @@ class TextDoor:
         limits: Limits | None = None,
         unix_path: str | None = None,
         tls: ssl.SSLContext | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.address = ""
         self.limits = limits or Limits()
+        self.budget = budget or Budget()
         self.maxima = maxima(self.limits.content_bytes_max)
         self.queues = Queues(queue, project, self.limits, log)
         self.counts: Counter[str] = Counter()  # of connections and of what was wrong with them, by reason
