@@ -29,6 +29,7 @@ def test_no_source_calls_what_is_banned() -> None:
         "# as Pub/Sub does",
         "# Azure",
         "x = 'google'",
+        "reserved = ('goog',)",
     ],
 )
 @pytest.mark.parametrize("name", ["broker/model.py", "journal/sqlite/store.py", "journal/sqlite/schema.sql"])

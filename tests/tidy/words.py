@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.tidy.sources import Module, dotted
 
 VENDOR_WORDS = re.compile(
-    r"(?<![a-z])ack[ _-]?ids?(?![a-z])|pop[ _-]?receipt|pub[ /_-]?sub|azure|google", re.IGNORECASE
+    r"(?<![a-z])ack[ _-]?ids?(?![a-z])|pop[ _-]?receipt|pub[ /_-]?sub|azure|goog(?:le)?", re.IGNORECASE
 )
 VENDOR_FREE = ("broker", "journal")
 

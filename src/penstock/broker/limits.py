@@ -20,7 +20,7 @@ class Limits:
     attribute_value_max_bytes: int = 1024
     attributes_max: int = 0
     ordering_key_max_bytes: int = 1024
-    reserved_prefixes: tuple[str, ...] = ("goog",)  # keys that a service may add itself
+    reserved_prefixes: tuple[str, ...] = ()  # of attribute keys that a publisher may not use
     queue_max_messages: int = 10_000  # unacked per subscription
     queue_max_bytes: int = 100 * MIB
     refuse_when_full: bool = False  # True: the publish fails; False: that subscription goes without

@@ -27,7 +27,8 @@ from penstock.pubsub.snapshot import Snapshot
 from penstock.pubsub.subscription import Subscription
 from penstock.pubsub.topic import Topic
 
-LIMITS = Limits(queue_max_messages=0, queue_max_bytes=0)  # nothing that was accepted is discarded
+# Nothing that was accepted is discarded; the reserved prefix is the specification's.
+LIMITS = Limits(queue_max_messages=0, queue_max_bytes=0, reserved_prefixes=("goog",))
 
 
 class PubSub:

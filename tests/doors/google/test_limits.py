@@ -135,6 +135,7 @@ PUBLISHES = [
     ([message(attributes={"ü" * 129: "v"})], too("attribute key length", "large", 258, 256)),
     ([message(attributes={"k": "v" * 1025})], too("attribute value length", "large", 1025, 1024)),
     ([message(attributes={"googclient": "v"})], "Attribute keys must not begin with 'goog': googclient"),
+    ([message(attributes={"goog_x": "v"})], "Attribute keys must not begin with 'goog': goog_x"),
     ([message(attributes={"": "v"})], "Attribute keys must not be empty."),
     ([message(data=b"x", ordering_key="k" * 1025)], too("ordering_key length", "large", 1025, 1024)),
     (
@@ -172,6 +173,8 @@ def test_a_request_beyond_what_is_received_at_all_is_refused(client: Client, top
         [message(attributes={f"k{n}": "v" for n in range(100)})],
         [message(attributes={"k" * 256: "v" * 1024})],
         [message(data=b"x", ordering_key="k" * 1024)],
+        [message(data=b"x", attributes={"googclient_traceparent": "00-1-2-01"})],  # client libraries that trace
+        [message(data=b"x", attributes={"googclient_schemaname": "s"})],  # a received message, published again
         [message(data=b"x" * 9_999_000)],
     ],
 )

@@ -17,7 +17,7 @@ def size(key_or_value: str) -> int:
     return len(key_or_value.encode())
 
 
-@given(st.binary(max_size=50), st.dictionaries(TEXT.filter(lambda key: key and key[:4] != "goog"), TEXT), TEXT)
+@given(st.binary(max_size=50), st.dictionaries(TEXT.filter(bool), TEXT), TEXT)
 def test_the_size_is_counted_in_bytes(data: bytes, attributes: dict[str, str], ordering_key: str) -> None:
     expected = len(data) + sum(size(key) + size(value) for key, value in attributes.items()) + size(ordering_key)
     draft = Draft(data, attributes, ordering_key)

@@ -22,6 +22,7 @@ ATTRIBUTE_KEY_BYTES_MAX = 256
 ATTRIBUTE_VALUE_BYTES_MAX = 1024
 ORDERING_KEY_BYTES_MAX = 1024
 RESERVED_PREFIX = "goog"
+CLIENTS_PREFIX = "googclient_"  # what client libraries add: traces, and the schema of a message published again
 
 EMPTY_MESSAGE = (
     "One or more messages in the publish request is empty. Each message must contain either non-empty data, or at "
@@ -81,7 +82,7 @@ def _checked_bytes(attributes: dict[str, str]) -> int:
     for key, value in attributes.items():
         if not key:
             raise invalid("Attribute keys must not be empty.")
-        if key.startswith(RESERVED_PREFIX):
+        if key.startswith(RESERVED_PREFIX) and not key.startswith(CLIENTS_PREFIX):
             raise _reserved(key)
         key_bytes, value_bytes = _bytes(key), _bytes(value)
         if key_bytes > ATTRIBUTE_KEY_BYTES_MAX or value_bytes > ATTRIBUTE_VALUE_BYTES_MAX:
