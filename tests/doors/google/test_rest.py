@@ -62,15 +62,58 @@ def test_a_body_may_repeat_what_the_path_says(world: World) -> None:
     assert (status, answer["name"], answer["labels"]) == (200, body["name"], {"a": "b"})
 
 
-def test_parameters_every_google_api_takes_are_passed_over(world: World) -> None:
-    path = "/v1/projects/rest/topics?alt=json&prettyPrint=false&key=x&$.xgafv=1&pageSize=1"
-    assert rest(world.address, "GET", path)[0] == 200
+@pytest.mark.parametrize(
+    "query",
+    [
+        "alt=json&prettyPrint=false&key=x&$.xgafv=1",
+        "$alt=json&$prettyPrint=true&$key=x&$fields=topics.name&$callback=f&$quotaUser=u&$userProject=p",
+        "%24alt=json%3Benum-encoding%3Dint&%24.xgafv=2",
+        "fields=*&callback=&quotaUser=u&access_token=t&oauth_token=t&upload_protocol=raw&uploadType=media",
+    ],
+)
+def test_parameters_every_google_api_takes_are_passed_over(world: World, query: str) -> None:
+    assert rest(world.address, "GET", f"/v1/projects/rest/topics?{query}&pageSize=1")[0] == 200
+
+
+@pytest.mark.parametrize("query", ["$nothing=1", "$alt=proto", "alt=media", "$alt=json;enum-encoding=x"])
+def test_a_system_parameter_that_cannot_be_followed_is_refused(world: World, query: str) -> None:
+    assert rest(world.address, "GET", f"/v1/projects/rest/topics?{query}")[0] == 400
+
+
+def test_enums_are_numbers_where_the_caller_asks_for_them(world: World) -> None:
+    assert rest(world.address, "GET", TOPIC)[1]["state"] == "ACTIVE"
+    for query in ("$alt=json;enum-encoding=int", "alt=json%3Benum-encoding=int"):
+        assert rest(world.address, "GET", f"{TOPIC}?{query}")[1]["state"] == 1
+
+
+@pytest.mark.parametrize("mask", ["messageRetentionDuration", "message_retention_duration"])
+@pytest.mark.parametrize("field", ["updateMask", "update_mask"])
+def test_an_update_mask_is_read_in_both_spellings(world: World, field: str, mask: str) -> None:
+    path = "/v1/projects/rest/topics/masked"
+    rest(world.address, "PUT", path, {})
+    for seconds in ("600s", "1200s"):
+        body = {"topic": {"messageRetentionDuration": seconds}, field: f"labels,{mask}"}
+        status, answer = rest(world.address, "PATCH", path, body)
+        assert (status, answer.get("messageRetentionDuration")) == (200, seconds)
+
+
+@pytest.mark.parametrize("mask", [5, "labels_", "_labels", ["labels"], {"paths": ["labels"]}])
+def test_an_update_mask_that_is_none_is_refused(world: World, mask: Any) -> None:
+    assert rest(world.address, "PATCH", TOPIC, {"topic": {}, "updateMask": mask})[0] == 400
 
 
 def test_escapes_in_a_path_are_undone(world: World) -> None:
     assert rest(world.address, "PUT", "/v1/projects/rest/topics/plus%2Bpercent%25", {})[1]["name"] == (
         "projects/rest/topics/plus+percent%"
     )
+
+
+def test_a_name_may_be_escaped_as_a_whole_and_its_action_with_it(world: World) -> None:
+    name = "projects%2Frest%2Ftopics%2Fescaped"
+    assert rest(world.address, "PUT", f"/v1/{name}", {})[1]["name"] == "projects/rest/topics/escaped"
+    for colon in (":", "%3A", "%3a"):
+        status, answer = rest(world.address, "POST", f"/v1/{name}{colon}publish", {"messages": [{"data": "eA=="}]})
+        assert (status, len(answer["messageIds"])) == (200, 1)
 
 
 def test_exactly_once_details_are_told(world: World, client: Client) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -30,22 +31,15 @@ JSON = ("Content-Type", "application/json; charset=UTF-8")
 PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
 
-# Parameters every Google API takes; none of them changes what a method does here.
+# Parameters every Google API takes, most of them with a `$` and without: https://cloud.google.com/apis/docs/system-parameters
+# Only `alt` changes an answer here; the others say how it should look, or who asks.
+_LOOKS = ("callback", "fields", "key", "prettyPrint", "quotaUser", "userProject", "outputDefaults", "trace", "unique")
 _SYSTEM = frozenset(
-    {
-        "$.xgafv",
-        "access_token",
-        "alt",
-        "callback",
-        "fields",
-        "key",
-        "oauth_token",
-        "prettyPrint",
-        "quotaUser",
-        "uploadType",
-        "upload_protocol",
-    }
+    {"$.xgafv", "access_token", "oauth_token", "uploadType", "upload_protocol", *_LOOKS, *(f"${n}" for n in _LOOKS)}
 )
+_ALT = frozenset({"alt", "$alt"})
+_ENCODINGS = {"json": False, "json;enum-encoding=int": True}  # are enums numbers?
+_MASKS = ("updateMask", "update_mask")
 
 
 class Rest:
@@ -103,23 +97,40 @@ class Rest:
         method = self._calls.methods[found.route.path]
         assert method.unary is not None, "no route leads to a streaming method"
         self._calls.admit(request.index, method.path)
-        message = request_message(method.request, found, request)
+        fields, enums_as_numbers = parameters(request.query)
+        message = request_message(method.request, found, request.body, fields)
         context = Context({}, asyncio.get_running_loop(), message.ByteSize())
         result = await method.unary(message, context)
         if isinstance(result, bytes):
             result = method.response.FromString(result)
-        return Response(200, (JSON,), json.dumps(json_format.MessageToDict(result, descriptor_pool=POOL)).encode())
+        content = json_format.MessageToDict(result, use_integers_for_enums=enums_as_numbers, descriptor_pool=POOL)
+        return Response(200, (JSON,), json.dumps(content).encode())
 
 
-def request_message(kind: Any, found: Match, request: Request) -> Any:
+def parameters(query: str) -> tuple[list[tuple[str, str]], bool]:
+    """What a query says of the request's fields, and whether enums of the answer are to be numbers."""
+    fields, enums_as_numbers = [], False
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        if key in _ALT:
+            if value not in _ENCODINGS:
+                raise invalid(f"The value of {key} is not supported: {value[:100]}")
+            enums_as_numbers = _ENCODINGS[value]
+        elif key not in _SYSTEM:
+            fields.append((key, value))
+    return fields, enums_as_numbers
+
+
+def request_message(kind: Any, found: Match, body: bytes, parameters: list[tuple[str, str]]) -> Any:
     route = found.route
     fields: dict[str, Any] = {}
     if route.body:
-        body = _body(request.body)
-        fields = body if route.body == WHOLE else {route.body: body}
-    for key, value in parse_qsl(request.query, keep_blank_values=True):
-        if key not in _SYSTEM:
-            _put(fields, key.split("."), value)
+        content = _body(body)
+        fields = content if route.body == WHOLE else {route.body: content}
+    for key, value in parameters:
+        _put(fields, key.split("."), value)
+    for key in _MASKS:
+        if isinstance(fields.get(key), str):
+            fields[key] = camel_case(fields[key])
     try:
         message = json_format.ParseDict(fields, kind(), descriptor_pool=POOL)
     except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
@@ -130,6 +141,11 @@ def request_message(kind: Any, found: Match, request: Request) -> Any:
         target = getattr(message, outer)
     setattr(target, name, found.name)
     return message
+
+
+def camel_case(mask: str) -> str:
+    """A field mask as JSON writes it; the service also takes the names of the .proto."""
+    return re.sub("_([a-z])", lambda found: found[1].upper(), mask)
 
 
 def _body(body: bytes) -> dict[str, Any]:

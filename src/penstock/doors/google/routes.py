@@ -80,11 +80,11 @@ ROUTES = _ROWS | {
 
 def match(verb: str, path: str) -> Match | None:
     """The route of a request; None if there is none."""
-    parts = path.split("/")
+    parts = unquote(path).split("/")  # the whole of it: some clients escape a name's slashes and the colon behind it
     if len(parts) < 5 or parts[:3] != ["", "v1", "projects"]:
         return None
     last, colon, action = parts[-1].rpartition(":")
-    names = [unquote(part) for part in (*parts[2:-1], last if colon else parts[-1])]
+    names = [*parts[2:-1], last if colon else parts[-1]]
     shape = "/".join("*" if place % 2 else name for place, name in enumerate(names[2:]))
     route = ROUTES.get((verb, shape, action if colon else ""))
     if route is None:
