@@ -1,4 +1,4 @@
-"""The REST transports of the official libraries: every method of the three services, called through the generated code."""
+"""The REST transports of the official libraries: every method of the three services, by the generated code."""
 
 from __future__ import annotations
 
