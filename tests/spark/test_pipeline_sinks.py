@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from tests.spark.delta_tables import by_duckdb, files_in_log
 from tests.spark.pipelines import build, forget_last_commit, run, run_one, short
 from tests.spark.servers import Server
 
@@ -101,34 +101,51 @@ def test_files_of_a_run_whose_checkpoint_is_gone_are_not_added_to(
     )
 
 
-def delta_rows(folder: Path) -> list[str]:
-    table = DeltaTable(folder)
-    found = [pq.ParquetFile(uri.removeprefix("file://")).read(["text"]) for uri in table.file_uris()]
-    return sorted(text for part in found for text in part.column("text").to_pylist())
-
-
 DELTA = """
     [flows.table]
     from = "%s"
-    sql = "SELECT CAST(data AS STRING) AS text, attributes, publish_time, string(offset %% 2) AS half FROM source"
-    to = { delta = "table", partition_by = ["half"] }
+    sql = "SELECT string(data) AS text, attributes, publish_time, topic, string(offset %% 2) AS half FROM source"
+    to = { delta = "table", partition_by = ["topic", "half"] }
     options = { maxOffsetsPerTrigger = 60 }
 """
+Row = tuple[str, str, str]  # topic, half, text
+
+
+def wanted_rows(topic: str) -> list[Row]:
+    return sorted((topic, str(number % 2), row.decode()) for number, row in enumerate(ROWS))
+
+
+def by_delta_rs(folder: Path) -> list[Row]:
+    table = DeltaTable(folder).to_pyarrow_table(columns=["topic", "half", "text"])
+    return sorted(zip(*(table.column(name).to_pylist() for name in ("topic", "half", "text")), strict=True))
+
+
+def by_spark(spark: Any, folder: Path) -> list[Row]:
+    """Without a Delta jar: the files that the log names, each with the values the log gives it."""
+    found = []
+    for path, values in files_in_log(folder):
+        rows = spark.read.parquet(str(path)).select("text").collect()
+        found += [(values["topic"], values["half"], row.text) for row in rows]
+    return sorted(found)
 
 
 def test_delta_commits_a_batch_once(spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
-    pipeline = build(DELTA % make_topic(*ROWS), tmp_path, server)
+    topic = make_topic(*ROWS)
+    pipeline = build(DELTA % topic, tmp_path, server)
     standing = run_one(spark, pipeline)
     assert (standing.rows_out, standing.batches) == (100, 2)
     table = DeltaTable(tmp_path / "table")
     assert table.version() == 1
-    assert table.metadata().partition_columns == ["half"]
+    assert table.metadata().partition_columns == ["topic", "half"]
     files = sorted(str(path) for path in (tmp_path / "table").rglob("*.parquet"))
     forget_last_commit(pipeline.flows[0].checkpoint)
     assert run_one(spark, pipeline).rows_in == 40
     assert DeltaTable(tmp_path / "table").version() == 1
     assert sorted(str(path) for path in (tmp_path / "table").rglob("*.parquet")) == files, "no files are left over"
-    assert delta_rows(tmp_path / "table") == [row.decode() for row in ROWS]
+    assert by_delta_rs(tmp_path / "table") == wanted_rows(topic)
+    assert by_spark(spark, tmp_path / "table") == wanted_rows(topic)
+    found = [(values["topic"], values["half"], row["text"]) for values, row in by_duckdb(tmp_path / "table")]
+    assert sorted(found) == wanted_rows(topic)
 
 
 def test_a_delta_table_with_other_columns_is_not_written_to(
@@ -145,7 +162,7 @@ def test_a_delta_table_with_other_columns_is_not_written_to(
     failure = run(spark, build(text, tmp_path, server)).standings["other"].failure
     assert failure is not None
     assert failure.sentence.startswith(f"the Delta table {tmp_path}/table has other columns than the flow gives: text ")
-    assert delta_rows(tmp_path / "table") == [row.decode() for row in ROWS]
+    assert by_delta_rs(tmp_path / "table") == wanted_rows(topic)
 
 
 def test_the_console(spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:

@@ -141,9 +141,7 @@ def _delta(session: SparkSession, frame: DataFrame, path: str, partition_by: lis
         raise FailedPreconditionError("the Delta sink needs a package: pip install 'penstock[delta]'") from error
     from penstock.spark import delta
 
-    missing = [name for name in partition_by if name not in frame.columns]
-    if missing:
-        raise InvalidArgumentError(f"partition_by names {missing[0]}, and there are {', '.join(frame.columns)}")
+    delta.check_partitions(frame.schema, partition_by)
     send_by_value(delta)
     session.dataSource.register(delta.DeltaSink)
     return frame.writeStream.format(delta.FORMAT).options(path=path, partitionBy=",".join(partition_by))

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 FORMAT = "penstock_delta"
 MISSING = "penstock: the Delta sink needs the deltalake package: pip install 'penstock[delta]'"
@@ -52,7 +52,9 @@ class DeltaSink(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaWriter:  # noqa: N802 - Spark's names
         if overwrite:
             raise ValueError("penstock: a Delta table is only appended to; use the mode append")
-        return DeltaWriter(self.options, schema)
+        writer = DeltaWriter(self.options, schema)
+        check_partitions(schema, writer.partition_by)
+        return writer
 
 
 class DeltaWriter(DataSourceStreamArrowWriter):
@@ -163,20 +165,45 @@ class PartFile:
 def split(batch: Any, partition_by: list[str]) -> Iterator[tuple[tuple[str | None, ...], Any]]:
     """The rows of each combination of partition values, without these columns: a Delta file does not hold them."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if batch.num_rows == 0:
         return
     if not partition_by:
         yield (), batch
         return
-    texts = [pc.cast(batch.column(name), pa.string()) for name in partition_by]
+    texts = [as_text(batch.column(name)) for name in partition_by]
     rest = batch.drop_columns(partition_by)
     keys: dict[tuple[str | None, ...], list[int]] = {}
     for row, key in enumerate(zip(*(text.to_pylist() for text in texts), strict=True)):
         keys.setdefault(key, []).append(row)
     for key, rows in keys.items():
         yield key, rest.take(pa.array(rows))
+
+
+def as_text(column: Any) -> Any:
+    """Partition values as Delta's log has them: an instant in ISO 8601 and UTC, an empty text as no value at all."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return pc.strftime(column.cast(pa.timestamp("us", "UTC")), "%Y-%m-%dT%H:%M:%SZ")
+    texts = pc.cast(column, pa.string())
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+
+def check_partitions(schema: StructType, partition_by: list[str]) -> None:
+    """Refuse what a table cannot be partitioned by."""
+    for name in partition_by:
+        if name not in schema.fieldNames():
+            raise ValueError(f"penstock: partition_by names {name}, and there are {', '.join(schema.fieldNames())}")
+        kind = schema[name].dataType
+        if isinstance(kind, BinaryType | MapType | ArrayType | StructType):
+            raise ValueError(
+                f"penstock: partition_by names {name}, which is {kind.simpleString()}; a folder is named after a "
+                "text, a number, a day or a time"
+            )
+    if len(set(partition_by)) == len(schema.fieldNames()):
+        raise ValueError("penstock: partition_by names every column; a table needs one beside them")
 
 
 def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[File]) -> bool:
@@ -227,8 +254,8 @@ def _action(file: File, partition_by: list[str]) -> Any:
 
     values = dict(zip(partition_by, file.partition, strict=True))
     now = int(time.time() * 1000)
-    # The log holds paths as in a URL, so what is escaped on disk is escaped once more.
-    return AddAction(quote(file.path, safe="/="), file.size, values, now, True, json.dumps({"numRecords": file.rows}))
+    # The path as it stands on disk: deltalake writes it into the log as the URL it has to be there.
+    return AddAction(file.path, file.size, values, now, True, json.dumps({"numRecords": file.rows}))
 
 
 def arrow_schema(schema: StructType) -> Any:

@@ -1,0 +1,86 @@
+"""Delta tables as other programs read them: delta-rs by the log, DuckDB and pyarrow by the paths that the log says."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import types
+
+from penstock.spark.delta import DeltaSink, DeltaWriter, PartFiles, commit_files
+from tests.spark.delta_tables import by_duckdb, files_in_log
+
+NASTY = ["projects/p/topics/t", "a b", "50%", "%2F", "x=y", "é", "q?*#[]{}:;&+", "new\nline", "'\"\\"]
+
+
+LONG = types.LongType()
+TEXT = types.StringType()
+
+
+def struct(**kinds: types.DataType) -> types.StructType:
+    return types.StructType([types.StructField(name, kind) for name, kind in kinds.items()])
+
+
+def write(folder: Path, schema: types.StructType, **columns: pa.Array) -> None:
+    """A table of one commit, partitioned by its first column, as a task and the driver write it."""
+    writer = DeltaWriter({"path": str(folder), "partitionBy": next(iter(columns))}, schema)
+    parts = PartFiles(writer.path, writer.partition_by, "part-0")
+    parts.add(pa.record_batch(columns))
+    assert commit_files(writer, "query", 0, parts.close())
+
+
+def test_partition_values_that_need_escaping_are_read_back(tmp_path: Path) -> None:
+    numbers = list(range(len(NASTY)))
+    write(tmp_path, struct(topic=TEXT, n=LONG), topic=pa.array(NASTY), n=pa.array(numbers, pa.int64()))
+    wanted = list(zip(NASTY, numbers, strict=True))
+    found = DeltaTable(tmp_path).to_pyarrow_table()
+    assert sorted(zip(*(found.column(name).to_pylist() for name in ("topic", "n")), strict=True)) == sorted(wanted)
+    assert all(path.is_file() for path, _ in files_in_log(tmp_path))
+    assert sorted((values["topic"], row["n"]) for values, row in by_duckdb(tmp_path)) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (types.IntegerType(), pa.array([1, -2, None], pa.int32())),
+        (types.BooleanType(), pa.array([True, False, None])),
+        (types.DateType(), pa.array([date(2026, 1, 2), None])),
+        (types.TimestampType(), pa.array([datetime(2026, 1, 2, 3, 4, 5, 678, UTC), None], pa.timestamp("us", "UTC"))),
+        (types.TimestampNTZType(), pa.array([datetime(2026, 1, 2, 3, 4, 5, 678), None], pa.timestamp("us"))),  # noqa: DTZ001
+        (types.DecimalType(10, 2), pa.array([Decimal("1.20"), None], pa.decimal128(10, 2))),
+        (types.DoubleType(), pa.array([1.5, -1e300, None])),
+    ],
+    ids=str,
+)
+def test_partition_values_of_every_kind_are_read_back(tmp_path: Path, kind: types.DataType, values: pa.Array) -> None:
+    write(tmp_path, struct(part=kind, n=LONG), part=values, n=pa.array(range(len(values)), pa.int64()))
+    found = DeltaTable(tmp_path).to_pyarrow_table().sort_by("n")
+    assert found.column("part").to_pylist() == values.to_pylist()
+
+
+def test_instants_and_empty_texts_stand_in_the_log_as_the_protocol_has_them(tmp_path: Path) -> None:
+    moments = pa.array([datetime(2026, 1, 2, 3, 4, 5, 678, UTC)], pa.timestamp("us", "UTC"))
+    write(tmp_path / "times", struct(at=types.TimestampType(), n=LONG), at=moments, n=pa.array([1], pa.int64()))
+    assert [values for _, values in files_in_log(tmp_path / "times")] == [{"at": "2026-01-02T03:04:05.000678Z"}]
+    write(tmp_path / "texts", struct(part=TEXT, n=LONG), part=pa.array(["", None]), n=pa.array([1, 2], pa.int64()))
+    assert [values for _, values in files_in_log(tmp_path / "texts")] == [{"part": None}]
+    assert DeltaTable(tmp_path / "texts").to_pyarrow_table().column("part").to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "said"),
+    [
+        ("data", "partition_by names data, which is binary"),
+        ("attributes", "partition_by names attributes, which is map<string,string>"),
+        ("gone", "partition_by names gone, and there are topic, data, attributes"),
+    ],
+)
+def test_what_no_folder_can_be_named_after_is_refused(tmp_path: Path, partition_by: str, said: str) -> None:
+    sink = DeltaSink({"path": str(tmp_path), "partitionBy": partition_by})
+    schema = struct(topic=TEXT, data=types.BinaryType(), attributes=types.MapType(TEXT, TEXT))
+    with pytest.raises(ValueError, match=f"penstock: {said}"):
+        sink.streamWriter(schema, overwrite=False)
