@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.limits import Limits
+from penstock.broker.log import Sizes
 from penstock.errors import UnavailableError
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.blocking import MessageQueue
@@ -67,7 +68,7 @@ class Parts(NamedTuple):
     condition: Condition
 
 
-async def open_parts(settings: Settings) -> Parts:
+async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     """The queue of a server, recovered and running, and its doors, not yet open."""
     from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
@@ -78,6 +79,7 @@ async def open_parts(settings: Settings) -> Parts:
         journal,
         limits=server_limits(settings),
         describe_source=source_attributes,
+        sizes=sizes,
     )
     await queue.start()
     condition, budget = Condition(), Budget(settings.buffer_bytes_max)

@@ -16,6 +16,7 @@ from unittest.mock import patch
 import pytest
 
 from penstock import DamagedStoreError, ManualClock, MessageQueue
+from penstock.broker.log import Sizes
 from penstock.journal.sqlite import SqliteJournal, connection, journal
 from tests.simulation.checker import check
 from tests.simulation.journal import powercut
@@ -54,7 +55,9 @@ class Cuts:
         with small_store():
             for life in range(2):
                 queue = MessageQueue(
-                    SqliteJournal(disk.folder, vfs=disk.vfs, reserve_bytes=0), clock=clock, cache_bytes=CACHE_BYTES
+                    SqliteJournal(disk.folder, vfs=disk.vfs, reserve_bytes=0),
+                    clock=clock,
+                    sizes=Sizes(cache_bytes=CACHE_BYTES),
                 )
                 workload.set_up(queue)
                 for _ in range(STEPS):

@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 
 from penstock import Draft, Limits, ManualClock, MessageQueue, Once, PenstockError, SubscriptionOptions
 from penstock.broker.consuming import Delivery
+from penstock.broker.log import Sizes
 from penstock.broker.state import State
 from penstock.journal import codec
 from tests.simulation.model import Model
@@ -58,20 +59,29 @@ OPTIONS = st.builds(
     flow_max_bytes=st.sampled_from([0, 0, 0, 100]),
 )
 
+SIZES_OF_LOG = st.builds(
+    Sizes,
+    cache_bytes=st.sampled_from([1, 1500, 10**7]),
+    chunk_messages=st.sampled_from([1, 2, 512]),
+    chunk_bytes=st.sampled_from([1, 10**6]),
+    read_messages=st.sampled_from([1, 2, 3, 1024]),
+    topics_ahead=st.sampled_from([0, 1, 8]),
+)
+
 
 class Machine(RuleBasedStateMachine):
     store_type: type[MemoryStore] | type[SqliteStore] = MemoryStore
 
     @initialize(
-        cache_bytes=st.sampled_from([1, 1500, 10**7]),
+        sizes=SIZES_OF_LOG,
         cap=st.sampled_from([10_000, 10_000, 4]),
         options=OPTIONS,
         other=OPTIONS,
     )
-    def start(self, cache_bytes: int, cap: int, options: SubscriptionOptions, other: SubscriptionOptions) -> None:
+    def start(self, sizes: Sizes, cap: int, options: SubscriptionOptions, other: SubscriptionOptions) -> None:
         self.clock = ManualClock()
         self.capped = cap < 10_000
-        self.store = self.store_type(clock=self.clock, cache_bytes=cache_bytes, limits=Limits(queue_max_messages=cap))
+        self.store = self.store_type(clock=self.clock, sizes=sizes, limits=Limits(queue_max_messages=cap))
         self.model = Model(cap)
         self.model.now = self.clock.now()
         self.queue = self.store.open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import Draft, InvalidArgumentError, ManualClock, MessageQueue, SubscriptionOptions
+from penstock.broker.log import Sizes
 from tests.simulation.stores import MemoryStore
 
 TINY = 1  # bytes: the cache keeps what was read or published last, and nothing else
@@ -12,7 +13,7 @@ TINY = 1  # bytes: the cache keeps what was read or published last, and nothing 
 
 def _queue(options: SubscriptionOptions, cache_bytes: int = 10**7) -> tuple[MessageQueue, ManualClock, MemoryStore]:
     clock = ManualClock()
-    store = MemoryStore(clock=clock, cache_bytes=cache_bytes)
+    store = MemoryStore(clock=clock, sizes=Sizes(cache_bytes=cache_bytes))
     queue = store.open()
     queue.register_topic("t")
     queue.register_topic("dead")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from penstock import ManualClock, MessageQueue, PenstockError
+from penstock.broker.log import Sizes
 from penstock.journal import codec
 from tests.simulation.stores import RecordingJournal
 from tests.simulation.workload import Workload
@@ -33,7 +34,7 @@ class Life:
         self.clock = ManualClock()
         self.workload = Workload(self.clock, Random(seed), self.told.append, wild=True)
         self.journal = RecordingJournal(11)
-        self.queue = MessageQueue(self.journal, clock=self.clock, cache_bytes=cache_bytes)
+        self.queue = MessageQueue(self.journal, clock=self.clock, sizes=Sizes(cache_bytes=cache_bytes))
         self.workload.set_up(self.queue)
 
     def live(self, steps: int) -> None:
@@ -55,7 +56,7 @@ class Life:
         """Put a broker made from the facts in the place of the one that made them."""
         queue, dump = self.queue, self.journal.dumps.get(place)
         self.journal.dumps = {} if dump is None else {place: dump}
-        self.queue = MessageQueue(self.journal, clock=self.clock, cache_bytes=queue._broker.cache.budget_bytes)
+        self.queue = MessageQueue(self.journal, clock=self.clock, sizes=queue._broker.cache.sizes)
         for topic, messages in self.journal.messages.items():
             if topic in self.queue._broker.state.topics:
                 self.queue._broker.load(topic, messages)

@@ -11,13 +11,11 @@ from collections.abc import Iterable
 from penstock.broker.dump import StateDump
 from penstock.broker.facts import Fact
 from penstock.broker.limits import Limits
-from penstock.broker.log import LogCache, Need
+from penstock.broker.log import LogCache, Need, Sizes
 from penstock.broker.model import Batch, Message
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.broker.state import State
 from penstock.broker.topic import Topic
-
-CACHE_BYTES = 16 * 1024 * 1024
 
 
 class Ledger:
@@ -25,12 +23,12 @@ class Ledger:
         self,
         limits: Limits | None = None,
         *,
-        cache_bytes: int = CACHE_BYTES,
+        sizes: Sizes | None = None,
         describe_source: SourceAttributes = source_attributes,
     ) -> None:
         self.limits = limits or Limits()
         self.state = State()
-        self.cache = LogCache(cache_bytes)
+        self.cache = LogCache(sizes or Sizes())
         self.describe_source = describe_source
         self.facts: list[Fact] = []
         self.batches: list[Batch] = []

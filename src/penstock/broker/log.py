@@ -1,22 +1,30 @@
 """The part of the topics' logs that is in memory: a bounded cache of messages, in chunks of consecutive offsets.
 
-The rule kept here: memory has a budget. The oldest chunk leaves when the budget is spent, whoever owns it; what
-is not here is asked for by range (`Need`) and put here by whoever reads it from the journal.
+The rule kept here: memory has a budget, and an offset is here once or not at all. The oldest chunk leaves when the
+budget is spent, whoever owns it; what is not here is asked for by range (`Need`) and put here by whoever reads it
+from the journal. Several may read the same: only what is missing is taken.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from typing import NamedTuple
 
 from penstock.broker.model import Message
 
-CHUNK_MESSAGES = 512
-CHUNK_BYTES = 512 * 1024
 OVERHEAD_BYTES = 400  # what a message costs in memory beside its data, measured
-READ_AHEAD_MESSAGES = 1024  # asked for at once, or fewer where messages are large
-READ_AHEAD_BYTES = 1024 * 1024
+
+
+class Sizes(NamedTuple):
+    """How much of the logs is in memory, and how much is read at once."""
+
+    cache_bytes: int = 16 * 1024 * 1024
+    chunk_messages: int = 512
+    chunk_bytes: int = 512 * 1024  # a chunk that holds as much gets no more
+    read_messages: int = 1024  # asked for at once, or fewer where messages are large
+    read_bytes: int = 1024 * 1024
+    topics_ahead: int = 8  # of so many topics, those drained last, the next block is read before it is asked for
 
 
 class Need(NamedTuple):
@@ -27,61 +35,55 @@ class Need(NamedTuple):
     until: int
 
 
-class Chunk:
-    """Messages with consecutive offsets."""
+class Chunks(NamedTuple):
+    """What is here of one topic: lists of messages, none of them empty, and the first offset of each, ascending."""
 
-    __slots__ = ("bytes", "first", "messages")
-
-    def __init__(self, first: int) -> None:
-        self.first = first
-        self.messages: list[Message] = []
-        self.bytes = 0
+    firsts: list[int]
+    lists: list[list[Message]]
 
 
 class LogCache:
     """Chunks of all topics, with one budget in bytes."""
 
-    def __init__(self, budget_bytes: int) -> None:
-        self.budget_bytes = budget_bytes
-        self._firsts: dict[int, list[int]] = {}  # topic -> first offsets of its chunks, ascending
-        self._chunks: OrderedDict[tuple[int, int], Chunk] = OrderedDict()  # oldest load first
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
         self.bytes = 0
+        self._topics: dict[int, Chunks] = {}
+        self._ages: OrderedDict[tuple[int, int], None] = OrderedDict()  # topic and first offset, oldest chunk first
 
     def append(self, topic: int, messages: list[Message]) -> None:
         """New messages at the tail of a topic."""
-        firsts = self._firsts.get(topic)
-        first = messages[0].offset
-        if firsts:
-            chunk = self._chunks[topic, firsts[-1]]
-            room = len(chunk.messages) < CHUNK_MESSAGES and chunk.bytes < CHUNK_BYTES
-            if room and chunk.first + len(chunk.messages) == first:
-                self._fill(chunk, messages)
+        chunks = self._topics.get(topic)
+        if chunks is not None:
+            last, new = chunks.lists[-1], messages[0]
+            full = len(last) >= self.sizes.chunk_messages or new.position - last[0].position >= self.sizes.chunk_bytes
+            if last[-1].offset + 1 == new.offset and not full:
+                last += messages
+                self.bytes += _cost(messages)
                 self._evict()
                 return
         self.load(topic, messages)
 
     def load(self, topic: int, messages: list[Message]) -> None:
-        """Messages read from the journal; those that came here by another way meanwhile are left out."""
-        messages = self._missing(topic, messages)
-        for start in range(0, len(messages), CHUNK_MESSAGES):
-            part = messages[start : start + CHUNK_MESSAGES]
-            chunk = Chunk(part[0].offset)
-            insort(self._firsts.setdefault(topic, []), chunk.first)
-            self._chunks[topic, chunk.first] = chunk
-            self._fill(chunk, part)
+        """Messages with consecutive offsets; those that are here already are left out."""
+        start = messages[0].offset
+        for first, until in self._gaps(topic, start, start + len(messages)):
+            self._add(topic, first, messages[first - start : until - start])
+        here = self.span(topic, start)
+        assert here is not None, "it was here or was just added"
+        self._ages.move_to_end((topic, here[0][0].offset))  # what somebody waits for is the last to leave
         self._evict()
 
     def span(self, topic: int, offset: int) -> tuple[list[Message], int] | None:
         """The chunk that holds an offset and the place of the offset in it."""
-        firsts = self._firsts.get(topic)
-        if not firsts:
+        chunks = self._topics.get(topic)
+        if chunks is None:
             return None
-        place = bisect_right(firsts, offset) - 1
+        place = bisect_right(chunks[0], offset) - 1
         if place < 0:
             return None
-        chunk = self._chunks[topic, firsts[place]]
-        index = offset - chunk.first
-        return (chunk.messages, index) if index < len(chunk.messages) else None
+        messages, index = chunks[1][place], offset - chunks[0][place]
+        return (messages, index) if index < len(messages) else None
 
     def get(self, topic: int, offset: int) -> Message | None:
         span = self.span(topic, offset)
@@ -89,56 +91,59 @@ class LogCache:
 
     def need(self, topic: int, offset: int, tail: int, mean_bytes: int) -> Need:
         """The range to read for a missing offset: ahead of it, up to what is here already."""
-        ahead = max(1, min(READ_AHEAD_MESSAGES, READ_AHEAD_BYTES // (mean_bytes + 1)))
-        until = min(offset + ahead, tail)
-        firsts = self._firsts.get(topic, [])
-        place = bisect_right(firsts, offset)
-        if place < len(firsts):
-            until = min(until, firsts[place])
-        return Need(topic, offset, until)
+        ahead = max(1, min(self.sizes.read_messages, self.sizes.read_bytes // (mean_bytes + 1)))
+        return Need(topic, offset, self._end_of_gap(topic, offset, min(offset + ahead, tail)))
 
     def forget(self, topic: int, until: int) -> None:
         """Whole chunks below an offset are no longer needed."""
-        firsts = self._firsts.get(topic)
-        while firsts:
-            chunk = self._chunks[topic, firsts[0]]
-            if chunk.first + len(chunk.messages) > until:
-                return
-            self._drop(topic, chunk.first)
-            firsts = self._firsts.get(topic)
+        while (chunks := self._topics.get(topic)) is not None and chunks.lists[0][-1].offset < until:
+            self._drop(topic, chunks.firsts[0])
 
     def drop(self, topic: int) -> None:
-        for first in list(self._firsts.get(topic, ())):
-            self._drop(topic, first)
+        while topic in self._topics:
+            self._drop(topic, self._topics[topic].firsts[-1])
 
-    def _missing(self, topic: int, messages: list[Message]) -> list[Message]:
-        first, until = messages[0].offset, messages[-1].offset + 1
-        span = self.span(topic, first)
-        if span is not None:
-            first += len(span[0]) - span[1]
-        firsts = self._firsts.get(topic, [])
-        place = bisect_right(firsts, first)
-        if place < len(firsts):
-            until = min(until, firsts[place])
-        start = messages[0].offset
-        return messages if until - first == len(messages) else messages[first - start : max(until - start, 0)]
+    def _gaps(self, topic: int, first: int, until: int) -> list[tuple[int, int]]:
+        """What is missing of a range, in pieces of at most a chunk."""
+        gaps = []
+        while first < until:
+            span = self.span(topic, first)
+            if span is not None:
+                first += len(span[0]) - span[1]
+            else:
+                end = self._end_of_gap(topic, first, min(until, first + self.sizes.chunk_messages))
+                gaps.append((first, end))
+                first = end
+        return gaps
 
-    def _fill(self, chunk: Chunk, messages: list[Message]) -> None:
-        last = messages[-1]
-        size = last.position + last.size - messages[0].position + OVERHEAD_BYTES * len(messages)
-        chunk.messages.extend(messages)
-        chunk.bytes += size
-        self.bytes += size
+    def _end_of_gap(self, topic: int, offset: int, until: int) -> int:
+        """The first offset behind a missing one that is here, or `until` if none below it is."""
+        firsts = self._topics[topic].firsts if topic in self._topics else []
+        place = bisect_right(firsts, offset)
+        return min(until, firsts[place]) if place < len(firsts) else until
+
+    def _add(self, topic: int, first: int, messages: list[Message]) -> None:
+        chunks = self._topics.setdefault(topic, Chunks([], []))
+        place = bisect_left(chunks.firsts, first)
+        chunks.firsts.insert(place, first)
+        chunks.lists.insert(place, messages)
+        self._ages[topic, first] = None
+        self.bytes += _cost(messages)
 
     def _evict(self) -> None:
         # The newest chunk always stays: it is what was asked for or just published.
-        while self.bytes > self.budget_bytes and len(self._chunks) > 1:
-            topic, first = next(iter(self._chunks))
-            self._drop(topic, first)
+        while self.bytes > self.sizes.cache_bytes and len(self._ages) > 1:
+            self._drop(*next(iter(self._ages)))
 
     def _drop(self, topic: int, first: int) -> None:
-        self.bytes -= self._chunks.pop((topic, first)).bytes
-        firsts = self._firsts[topic]
-        del firsts[bisect_right(firsts, first) - 1]
-        if not firsts:
-            del self._firsts[topic]
+        chunks = self._topics[topic]
+        place = bisect_left(chunks.firsts, first)
+        del chunks.firsts[place], self._ages[topic, first]
+        self.bytes -= _cost(chunks.lists.pop(place))
+        if not chunks.firsts:
+            del self._topics[topic]
+
+
+def _cost(messages: list[Message]) -> int:
+    last = messages[-1]
+    return last.position + last.size - messages[0].position + OVERHEAD_BYTES * len(messages)

@@ -10,9 +10,8 @@ import logging
 from typing import TypeVar
 
 from penstock.broker.housekeeping import Broker
-from penstock.broker.ledger import CACHE_BYTES
 from penstock.broker.limits import Limits
-from penstock.broker.log import Need
+from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Message
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.errors import UnavailableError
@@ -35,15 +34,15 @@ class Face:
         *,
         limits: Limits | None = None,
         clock: Clock | None = None,
-        cache_bytes: int = CACHE_BYTES,
+        sizes: Sizes | None = None,
         describe_source: SourceAttributes = source_attributes,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self._now = self.clock.now
         self._journal = journal
-        self._broker = Broker(limits, cache_bytes=cache_bytes, describe_source=describe_source)
+        self._broker = Broker(limits, sizes=sizes, describe_source=describe_source)
         self._pipeline = Pipeline(journal)
-        self._reads = ReadAhead(journal)
+        self._reads = ReadAhead(journal, self._broker.cache.sizes)
         self._capacity = CapacityWatch()
         self._watchers: list[Watcher] = []
         self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
@@ -108,9 +107,7 @@ class Face:
         log.warning("Commit refused, going back to the last one: %s", stalled)
         recovered = self._journal.recover()
         broker = self._broker
-        self._broker = type(broker)(
-            broker.limits, cache_bytes=broker.cache.budget_bytes, describe_source=broker.describe_source
-        )
+        self._broker = type(broker)(broker.limits, sizes=broker.cache.sizes, describe_source=broker.describe_source)
         self._broker.recover(recovered.dump, recovered.facts)
         self._broker.count_on_from(broker)
         self._pipeline.resume()

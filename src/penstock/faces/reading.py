@@ -12,18 +12,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from penstock.broker.housekeeping import Broker
-from penstock.broker.log import Need
+from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Message
 from penstock.journal.port import Journal
 
 T = TypeVar("T")
 
-TOPICS_AHEAD = 8  # blocks kept ready, of the topics drained last
-
 
 class ReadAhead:
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, sizes: Sizes) -> None:
         self._journal = journal
+        self._topics_max = sizes.topics_ahead
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")
         self._ahead: OrderedDict[int, tuple[int, Future[list[Message]]]] = OrderedDict()  # topic -> (first, block)
 
@@ -40,13 +39,16 @@ class ReadAhead:
     def go_on(self, broker: Broker, topic_number: int, messages: list[Message], tail: int) -> None:
         """A block was loaded: begin with the one behind it, as far as messages are committed."""
         topic = broker.state.topics.get(topic_number)
-        if topic is None or not messages:
+        if topic is None or not messages or not self._topics_max:
             return
         first = messages[-1].offset + 1
+        known = self._ahead.get(topic_number)
+        if known is not None and known[0] == first:  # another reader of the topic is as far as this one
+            return
         if first < tail and broker.cache.get(topic_number, first) is None:
             need = broker.cache.need(topic_number, first, tail, topic.mean_bytes())
             self._ahead[topic_number] = (first, self.run(self._journal.read, *need, True))
-            if len(self._ahead) > TOPICS_AHEAD:
+            if len(self._ahead) > self._topics_max:
                 self._ahead.popitem(last=False)[1][1].cancel()
 
     def close(self) -> None:

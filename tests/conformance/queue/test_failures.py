@@ -16,6 +16,7 @@ from penstock import (
     SubscriptionOptions,
     TopicOptions,
 )
+from penstock.broker.log import Sizes
 from tests.conformance.queue.world import World
 
 POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 1}
@@ -26,7 +27,7 @@ POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 1}
 @pytest.mark.parametrize("by", ["nack", "deadline", "modify"])
 def test_dead_letters_need_not_be_in_memory(world: World, by: str) -> None:
     """What left the cache is read again; each failed message moves exactly once."""
-    queue = world.again(cache_bytes=1)
+    queue = world.again(sizes=Sizes(cache_bytes=1))
     world.topic_with("letters", topic="dead")
     world.topic_with("sub", dead_letter_policy=POLICY)
     for number in range(5):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import Draft, Limits, MessageQueue, NotFoundError, SubscriptionOptions, TopicOptions
+from penstock.broker.log import Sizes
 from tests.conformance.queue.world import World
 
 SECOND = 10**9
@@ -194,7 +195,7 @@ def test_retain_acked_keeps_what_a_seek_may_want(world: World, queue: MessageQue
 
 def test_history_outlives_the_cache(world: World) -> None:
     """What is not in memory is read from the journal, for ranges and for deliveries alike."""
-    queue = world.again(cache_bytes=1)
+    queue = world.again(sizes=Sizes(cache_bytes=1))
     world.topic_with("sub")
     for number in range(30):
         queue.publish("topic", [Draft(b"%d" % (100 * number + each)) for each in range(100)])
@@ -204,7 +205,7 @@ def test_history_outlives_the_cache(world: World) -> None:
 
 def test_retention_reaches_what_the_cache_cannot_hold_together(world: World) -> None:
     """The bytes of what goes are known from two far places of the log; they need not be in memory at once."""
-    queue = world.again(cache_bytes=1, limits=Limits(queue_max_messages=0))
+    queue = world.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_max_messages=0))
     queue.register_topic("topic", TopicOptions(retention_seconds=10**6))
     queue.register_subscription("sub", "topic", message_retention_duration=100)
     for _ in range(5):

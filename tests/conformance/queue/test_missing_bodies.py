@@ -8,6 +8,7 @@ import pytest
 
 from penstock import Draft, ManualClock, SubscriptionOptions
 from penstock.assembly import open_queue
+from penstock.broker.log import Sizes
 
 BODY = b"x" * 4096
 
@@ -17,7 +18,7 @@ def test_a_nack_of_several_of_a_key_that_are_not_in_memory_is_answered_for_each(
     """004 BR-016, BR-018: spent messages of one key leave in order, and no receipt is called invalid."""
     data = tmp_path / "data" if durable else None
     options = SubscriptionOptions(ordering=True, ordering_window=4, dead_letter_topic="dead", max_delivery_attempts=1)
-    with open_queue(data, clock=ManualClock(), cache_bytes=6000) as queue:
+    with open_queue(data, clock=ManualClock(), sizes=Sizes(cache_bytes=6000)) as queue:
         for name in ("topic", "dead"):
             queue.register_topic(name)
         queue.register_subscription("sub", "topic", options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import InvalidArgumentError, MessageQueue, SubscriptionOptions
+from penstock.broker.log import Sizes
 from penstock.broker.names import receipt
 from tests.conformance.queue.world import World
 
@@ -65,7 +66,7 @@ def test_a_message_handed_back_has_no_holder(lenient: World) -> None:
 @pytest.mark.parametrize("cache_bytes", [1, 10**6])
 def test_what_was_put_can_be_deleted_by_its_publisher(world: World, cache_bytes: int) -> None:
     """Before anybody pulls, in any order, and never twice."""
-    queue = world.again(cache_bytes=cache_bytes)
+    queue = world.again(sizes=Sizes(cache_bytes=cache_bytes))
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", LENIENT)
     for body in "abcde":

@@ -13,6 +13,7 @@ from penstock import (
     NotFoundError,
     TopicOptions,
 )
+from penstock.broker.log import Sizes
 from tests.conformance.queue.world import World
 
 DAY = 86400
@@ -226,7 +227,7 @@ def test_a_peek_shows_what_a_pull_would_give_and_changes_nothing(history: World)
 
 def test_a_peek_larger_than_the_cache_ends(world: World) -> None:
     """It gives what memory can hold at a time, and does not read in circles."""
-    queue = world.again(cache_bytes=1)
+    queue = world.again(sizes=Sizes(cache_bytes=1))
     world.topic_with("sub")
     for number in range(20):
         queue.publish("topic", [b"%d" % (100 * number + each) for each in range(100)])

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from penstock import Draft, ManualClock, ResourceExhaustedError, SubscriptionOptions, UnavailableError
+from penstock.broker.log import Sizes
 from penstock.broker.publishing import Appended
 from penstock.errors import DamagedStoreError, PenstockError
 from penstock.faces.awaitable import AsyncMessageQueue
@@ -204,7 +205,7 @@ def test_a_walk_that_reads_while_the_state_goes_back_is_refused() -> None:
         assert len(await queue.pull("sub", 10)) == 10
         assert queue.backlog("sub").in_flight_messages == 10
 
-    tell(story, cache_bytes=1)
+    tell(story, sizes=Sizes(cache_bytes=1))
 
 
 @pytest.mark.parametrize("error", [JournalFailedError(), DamagedStoreError("The store is damaged.")])

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.broker.log import Need
+from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Draft, SubscriptionOptions
 from penstock.errors import FailedPreconditionError
 from penstock.faces.awaitable import AsyncMessageQueue
@@ -95,7 +95,7 @@ def test_a_backlog_is_loaded_while_acks_wait_for_their_commit() -> None:
     journal = ToldJournal()
 
     async def scene() -> None:
-        queue = AsyncMessageQueue(journal, cache_bytes=500_000)
+        queue = AsyncMessageQueue(journal, sizes=Sizes(cache_bytes=500_000))
         await queue.start()
         queue.provide_queue("t", "s")
         for number in range(2000):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.log import Sizes
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.errors import AlreadyExistsError, NotFoundError
 from penstock.faces.awaitable import AsyncMessageQueue
@@ -19,7 +20,7 @@ KEPT = TopicOptions(retention_seconds=3600)
 def run(folder: Path, scenario: Callable[[AsyncMessageQueue], Awaitable[None]]) -> None:
     async def work() -> None:
         # The smallest cache: what is looked at has to be read first.
-        queue = AsyncMessageQueue(SqliteJournal(folder), cache_bytes=1)
+        queue = AsyncMessageQueue(SqliteJournal(folder), sizes=Sizes(cache_bytes=1))
         await queue.start()
         try:
             await scenario(queue)
