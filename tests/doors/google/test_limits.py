@@ -319,11 +319,6 @@ def test_a_deadline_is_changed_within_its_range(
     ) == (INVALID, too("ack_deadline_seconds", word, seconds, bound))
 
 
-def test_an_old_or_foreign_receipt_is_no_error_where_delivery_is_ordinary(client: Client, subscription: str) -> None:
-    number = 10**9
-    client.call("Acknowledge", subscription=subscription, ack_ids=[f"{number}-1-1"])
-
-
 def test_a_seek_needs_a_target(client: Client, subscription: str) -> None:
     text = "No target was specified in the SeekRequest. Must specify either a time or a snapshot."
     assert client.refused("Seek", subscription=subscription) == (INVALID, text)

@@ -89,12 +89,12 @@ def test_a_subscription_without_a_name_is_given_one(client: Client) -> None:
         ("retry_policy", {"retry_policy": {"minimum_backoff": seconds(1), "maximum_backoff": seconds(2)}}),
         ("retry_policy.maximum_backoff", {"retry_policy": {"maximum_backoff": seconds(300)}}),
         ("enable_exactly_once_delivery", {"enable_exactly_once_delivery": True}),
-        ("push_config", {"push_config": {"push_endpoint": "https://example.com"}}),
+        ("push_config", {"push_config": {"push_endpoint": "https://e.com", "attributes": {"x-goog-version": "v1"}}}),
         ("push_config.push_endpoint", {"push_config": {"push_endpoint": "https://example.com"}}),
         ("bigquery_config", {"bigquery_config": {"table": "t"}}),
         ("cloud_storage_config.bucket", {"cloud_storage_config": {"bucket": "b"}}),
         ("bigtable_config", {"bigtable_config": {"table": "t"}}),
-        ("message_transforms", {"message_transforms": [{"javascript_udf": {"function_name": "f"}}]}),
+        ("message_transforms", {"message_transforms": [{"javascript_udf": {"function_name": "f", "code": "c"}}]}),
     ],
 )
 def test_every_legal_update_of_a_subscription(client: Client, path: str, fields: dict[str, Any]) -> None:
@@ -174,7 +174,7 @@ def test_an_update_that_may_not_be(client: Client, paths: list[str], text: str) 
             {"message_storage_policy": {"allowed_persistence_regions": ["r"]}},
         ),
         ("ingestion_data_source_settings", {"ingestion_data_source_settings": {"aws_kinesis": {"stream_arn": "a"}}}),
-        ("message_transforms", {"message_transforms": [{"javascript_udf": {"function_name": "f"}}]}),
+        ("message_transforms", {"message_transforms": [{"javascript_udf": {"function_name": "f", "code": "c"}}]}),
         ("kms_key_name", {"kms_key_name": "k"}),
     ],
 )

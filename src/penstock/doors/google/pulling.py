@@ -18,7 +18,7 @@ from penstock.doors.google import codec, names, ranges
 from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import CallError, Code, bad_argument, failed_precondition, invalid, not_found
 from penstock.doors.google.messages import Empty
-from penstock.doors.google.subscriptions import is_detached
+from penstock.doors.google.subscriptions import is_detached, is_pushed
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.views import SubscriptionMetadata
 
@@ -116,17 +116,13 @@ class Pulling:
 
 
 def own_receipts(metadata: SubscriptionMetadata, receipts: list[str]) -> list[str]:
-    """The receipts to act on.
-
-    Receipts of other subscriptions (one deleted and made anew, perhaps) are well formed and long stale: exactly-once
-    says so, otherwise they are passed over.
-    """
+    """The receipts to act on; exactly-once says itself what is wrong with one of another subscription."""
     prefix = f"{metadata.number}-"
-    own = [receipt for receipt in receipts if receipt.startswith(prefix)]
-    if len(own) == len(receipts):
-        return receipts
-    refuse_malformed([receipt for receipt in receipts if parse_receipt(receipt) is None])
-    return receipts if metadata.options.exactly_once else own
+    foreign = [receipt for receipt in receipts if not receipt.startswith(prefix)]
+    if foreign and metadata.options.exactly_once:
+        foreign = [receipt for receipt in foreign if parse_receipt(receipt) is None]
+    refuse_malformed(foreign)
+    return receipts
 
 
 def refuse_malformed(receipts: Sequence[str]) -> None:
@@ -152,4 +148,6 @@ def attached(queue: AsyncMessageQueue, name: str) -> SubscriptionMetadata:
     metadata = found(queue, name)
     if metadata.detached and is_detached(metadata):
         raise failed_precondition("The subscription is detached from its topic.")
+    if is_pushed(metadata):
+        raise failed_precondition("This method is not supported for push subscriptions.")
     return metadata

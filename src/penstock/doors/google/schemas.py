@@ -62,6 +62,8 @@ class Schemas:
 
     async def rollback(self, request: Any, context: Context) -> Any:
         revisions = self._found(request.name)
+        if not request.revision_id:
+            raise bad_argument("revision_id")
         return await self._add(request.name, revisions, _chosen(revisions, request.name, request.revision_id))
 
     async def _add(self, name: str, revisions: Revisions, schema: Any) -> Any:
@@ -117,6 +119,8 @@ class Schemas:
     async def delete_revision(self, request: Any, context: Context) -> Any:
         name, _, revision = request.name.partition("@")
         revisions = self._found(name)
+        if not revision and not request.revision_id:
+            raise bad_argument("revision_id")
         unwanted = _chosen(revisions, name, revision or request.revision_id)
         if len(revisions) == 1:
             raise failed_precondition("The last revision of a schema cannot be deleted; delete the schema.")

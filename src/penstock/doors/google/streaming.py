@@ -122,17 +122,18 @@ class Listener:
                 await self._batches.put((deliveries, committed))
 
     async def _next_batch(self) -> tuple[list[Delivery], asyncio.Future[None] | None]:
-        """A batch and what to wait for before it may leave; nothing, if the time to wait for messages is over."""
+        """A batch and what to wait for before it may leave; nothing, if something else happened first."""
         queue, holding = self._queue, self._holding
         most, most_bytes = min(holding.room_messages, MESSAGES_AT_ONCE), min(holding.room_bytes, RESPONSE_BYTES_MAX)
         seconds, holder = self._deadline_seconds, self._holder
         at_hand = queue.decide_pull(self._name, most, lease_seconds=seconds, max_bytes=most_bytes, holder=holder)
         if at_hand.deliveries:
             return at_hand.deliveries, queue.committed()
-        waited = await queue.pull(
-            self._name, most, lease_seconds=seconds, max_bytes=most_bytes, wait_seconds=WAIT_SECONDS, holder=holder
-        )
-        return waited, None
+        if at_hand.need is not None or at_hand.more:
+            read = await queue.pull(self._name, most, lease_seconds=seconds, max_bytes=most_bytes, holder=holder)
+            return read, None
+        await queue.wait_for_messages(self._name, WAIT_SECONDS)
+        return [], None
 
     async def _write(self) -> None:
         while True:

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from penstock.broker.filters import compile_filter
 from penstock.broker.model import SubscriptionOptions
 from penstock.doors.google import names, paging, ranges
 from penstock.doors.google.calls import Context
+from penstock.doors.google.destinations import (
+    DESTINATIONS,
+    VERSION,
+    VERSION_KEY,
+    check_destinations,
+    default_ack_deadline,
+    fill_version,
+)
 from penstock.doors.google.errors import already_exists, bad_argument, invalid, not_found
 from penstock.doors.google.masks import merged
 from penstock.doors.google.messages import Empty, Subscription, response
@@ -24,20 +33,20 @@ from penstock.doors.google.topics import (
     RETENTION_MIN_SECONDS,
     check_exists,
     check_labels,
+    check_transforms,
     kept_settings,
     settings_to_keep,
 )
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.views import SubscriptionMetadata
 
-ACK_DEADLINE_SECONDS, ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS = 10, 10, 600
+ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS = 10, 600
 RETENTION_SECONDS = 7 * ranges.DAY
 EXPIRATION_SECONDS, EXPIRATION_MIN_SECONDS = 31 * ranges.DAY, ranges.DAY
 ATTEMPTS, ATTEMPTS_MIN, ATTEMPTS_MAX = 5, 5, 100
 BACKOFF_MIN_SECONDS, BACKOFF_SECONDS, BACKOFF_MAX_SECONDS = 10.0, 600.0, 600.0
 ORDERING_WINDOW = 1000  # messages of one key outstanding at a time
 
-DESTINATIONS = ("bigquery_config", "cloud_storage_config", "bigtable_config")
 MUTABLE = frozenset(
     {
         "ack_deadline_seconds",
@@ -78,6 +87,16 @@ def is_detached(metadata: SubscriptionMetadata) -> bool:
     return metadata.detached and bool(kept_settings(metadata.options.extras, Subscription).detached)
 
 
+def is_pushed(metadata: SubscriptionMetadata) -> bool:
+    return _has_endpoint(metadata.options.extras.get(EXTRAS, ""))
+
+
+@lru_cache(maxsize=1024)
+def _has_endpoint(kept: str) -> bool:
+    """Asked at every pull, so what was read of some settings is remembered."""
+    return bool(kept) and bool(kept_settings({EXTRAS: kept}, Subscription).push_config.push_endpoint)
+
+
 # ---------------------------------------------------------------------- options -> Subscription
 
 
@@ -88,6 +107,7 @@ def subscription_message(metadata: SubscriptionMetadata, queue: AsyncMessageQueu
     deleted = metadata.detached and not subscription.detached
     subscription.topic = names.DELETED_TOPIC if deleted else metadata.topic
     subscription.push_config.SetInParent()
+    fill_version(subscription.push_config, VERSION)
     subscription.ack_deadline_seconds = int(options.lease_seconds)
     subscription.retain_acked_messages = options.retain_acked
     subscription.labels.update(options.labels)
@@ -128,11 +148,12 @@ def _add_policies(subscription: Any, options: SubscriptionOptions) -> None:
 def subscription_options(subscription: Any, base: SubscriptionOptions) -> SubscriptionOptions:
     """The broker's options for a Subscription, its values checked."""
     check_labels(subscription.labels)
-    _check_destinations(subscription)
+    check_transforms(subscription.message_transforms)
+    check_destinations(subscription)
     exactly_once = subscription.enable_exactly_once_delivery
     return replace(
         base,
-        lease_seconds=_ack_deadline(subscription.ack_deadline_seconds),
+        lease_seconds=_ack_deadline(subscription),
         strict_receipts=exactly_once,
         exactly_once=exactly_once,
         ordering=subscription.enable_message_ordering,
@@ -148,19 +169,11 @@ def subscription_options(subscription: Any, base: SubscriptionOptions) -> Subscr
     )
 
 
-def _check_destinations(subscription: Any) -> None:
-    pushes = bool(subscription.push_config.push_endpoint)
-    chosen = [name for name in DESTINATIONS if subscription.HasField(name)]
-    if len(chosen) + pushes > 1:
-        raise invalid("A subscription may have at most one of push, BigQuery, Cloud Storage and Bigtable delivery.")
-    if subscription.enable_exactly_once_delivery and (chosen or pushes):
-        raise invalid("Exactly-once delivery is for subscriptions that are pulled.")
-
-
-def _ack_deadline(value: int) -> float:
+def _ack_deadline(subscription: Any) -> float:
+    value = subscription.ack_deadline_seconds
     if value:
         ranges.within("ack_deadline_seconds", value, ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS)
-    return float(value or ACK_DEADLINE_SECONDS)
+    return float(value) or default_ack_deadline(subscription)
 
 
 def _filter(text: str) -> str:
@@ -230,6 +243,7 @@ class Subscriptions:
         if self._queue.subscription_exists(name):
             raise already_exists(name)
         request.ClearField("detached")
+        fill_version(request.push_config, VERSION)
         options = self._options(request, SubscriptionOptions())
         metadata = await self._queue.create_subscription(name, request.topic, options)
         return subscription_message(metadata, self._queue)
@@ -238,12 +252,15 @@ class Subscriptions:
         metadata = self.found(request.subscription.name)
         current = subscription_message(metadata, self._queue)
         subscription = merged(current, request.subscription, request.update_mask.paths, MUTABLE)
+        fill_version(subscription.push_config, current.push_config.attributes.get(VERSION_KEY, VERSION))
         return await self._change(metadata, subscription)
 
     async def modify_push_config(self, request: Any, context: Context) -> Any:
         metadata = self.found(request.subscription)
         subscription = subscription_message(metadata, self._queue)
+        former = subscription.push_config.attributes.get(VERSION_KEY, VERSION)
         subscription.push_config.CopyFrom(request.push_config)
+        fill_version(subscription.push_config, former)
         await self._change(metadata, subscription)
         return Empty()
 

@@ -7,6 +7,7 @@ is kept beside them as the message it sent, and given back as it was. Both becom
 from __future__ import annotations
 
 import base64
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,7 @@ from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.views import TopicMetadata
 
 EXTRAS = "google"  # the key of a door's own settings among a resource's extras
-LABELS_MAX = 64
+LABELS_MAX, LABEL_MAX = 64, 63
 RETENTION_MIN_SECONDS, RETENTION_MAX_SECONDS = 10 * ranges.MINUTE, 31 * ranges.DAY
 ACTIVE = 1
 
@@ -55,8 +56,35 @@ def settings_to_keep(message: Any, brokers: tuple[str, ...]) -> str:
 def check_labels(labels: Any) -> None:
     ranges.within("labels", len(labels), None, LABELS_MAX)
     for key, value in labels.items():
-        if not key or len(key) > 63 or len(value) > 63:
+        if not key or not _is_small(key[0]) or not _is_label(key) or not _is_label(value):
             raise bad_argument("labels")
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= LABEL_MAX and all(_is_small(each) or each.isnumeric() or each in "_-" for each in text)
+
+
+def _is_small(letter: str) -> bool:
+    """A letter without a capital form, or not in it."""
+    return letter.isalpha() and unicodedata.category(letter) in ("Ll", "Lo")
+
+
+# What a transform cannot do without, by its kind.
+_TRANSFORMS = {
+    "javascript_udf": ("function_name", "code"),
+    "ai_inference": ("endpoint",),
+    "compression": ("compression_algorithm", "compression_mode"),
+}
+
+
+def check_transforms(transforms: Any) -> None:
+    for transform in transforms:
+        kind = transform.WhichOneof("transform")
+        if kind is None:
+            raise bad_argument("message_transforms")
+        for name in _TRANSFORMS.get(kind, ()):
+            if not getattr(getattr(transform, kind), name):
+                raise bad_argument(f"{kind}.{name}")
 
 
 def topic_message(metadata: TopicMetadata) -> Any:
@@ -74,6 +102,7 @@ def topic_message(metadata: TopicMetadata) -> Any:
 def topic_options(topic: Any, base: TopicOptions) -> TopicOptions:
     """The broker's options for a Topic, its values checked."""
     check_labels(topic.labels)
+    check_transforms(topic.message_transforms)
     retention = 0.0
     if topic.HasField("message_retention_duration"):
         retention = ranges.seconds(topic.message_retention_duration)

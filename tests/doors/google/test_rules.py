@@ -1,0 +1,211 @@
+"""Rules that production documents beside its limits: labels, destinations, transforms, push, receipts, revisions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import grpc
+import pytest
+
+from penstock.doors.google import messages as m
+from tests.doors.google.world import Client, Requests
+
+INVALID = "INVALID_ARGUMENT"
+PUSHED = ("FAILED_PRECONDITION", "This method is not supported for push subscriptions.")
+
+
+def bad(field: str) -> tuple[str, str]:
+    return INVALID, f"You have passed an invalid argument to the service (argument={field})."
+
+
+def first(subscription: str) -> Any:
+    return m.StreamingPullRequest(subscription=subscription, stream_ack_deadline_seconds=10)
+
+
+@pytest.fixture(scope="module")
+def topic(client: Client) -> str:
+    return client.topic()
+
+
+# ---------------------------------------------------------------------- push subscriptions
+
+
+def test_a_push_subscription_is_not_pulled(client: Client, topic: str) -> None:
+    name = client.subscription(topic, push_config={"push_endpoint": "https://example.com/x"})
+    assert client.refused("Pull", subscription=name, max_messages=1) == PUSHED
+    with pytest.raises(grpc.RpcError) as error:
+        next(client.stream("StreamingPull", Requests(first(name))))
+    assert (error.value.code().name, error.value.details()) == PUSHED
+
+
+def test_a_stream_ends_when_its_subscription_becomes_one_that_is_pushed(client: Client, topic: str) -> None:
+    name = client.subscription(topic)
+    stream = client.stream("StreamingPull", Requests(first(name)))
+    stream.initial_metadata()  # the stream is open, and waits for messages
+    client.call("ModifyPushConfig", subscription=name, push_config={"push_endpoint": "https://example.com/x"})
+    with pytest.raises(grpc.RpcError) as error:
+        next(stream)
+    assert (error.value.code().name, error.value.details()) == PUSHED
+    client.call("ModifyPushConfig", subscription=name, push_config={})
+    assert client.pull(name, timeout=0.1) == []
+
+
+def version(client: Client, name: str) -> str:
+    config = client.call("GetSubscription", subscription=name).push_config
+    return dict(config.attributes).get("x-goog-version", "")
+
+
+def test_the_version_of_the_pushed_format_is_always_said(client: Client, topic: str) -> None:
+    name = client.subscription(topic, push_config={"push_endpoint": "https://example.com/x"})
+    assert version(client, name) == "v1"
+    config: dict[str, Any] = {"push_endpoint": "https://example.com/y", "attributes": {"x-goog-version": "v1beta1"}}
+    client.call("ModifyPushConfig", subscription=name, push_config=config)
+    assert version(client, name) == "v1beta1"
+    client.call("ModifyPushConfig", subscription=name, push_config={"push_endpoint": "https://example.com/z"})
+    assert version(client, name) == "v1beta1", "what is not said does not change"
+    client.call("ModifyPushConfig", subscription=name, push_config={})
+    assert version(client, name) == "", "a pulled subscription has none"
+    config["attributes"]["x-goog-version"] = "v2"
+    assert client.refused("ModifyPushConfig", subscription=name, push_config=config) == bad("push_config.attributes")
+
+
+# ---------------------------------------------------------------------- receipts
+
+
+@pytest.mark.parametrize("name", ["Acknowledge", "ModifyAckDeadline"])
+def test_a_receipt_of_another_subscription_is_refused(client: Client, name: str) -> None:
+    topic = client.topic()
+    mine, other = client.subscription(topic), client.subscription(topic)
+    client.publish(topic, b"x")
+    (own,), (foreign,) = client.pull(mine), client.pull(other)
+    code, said = client.refused(name, subscription=mine, ack_ids=[own.ack_id, foreign.ack_id])
+    assert (code, foreign.ack_id in said) == (INVALID, True)
+    client.nack(mine, own)
+    assert [each.message.data for each in client.pull(mine)] == [b"x"], "nothing of the request was done"
+
+
+def test_an_old_receipt_is_no_error_where_delivery_is_ordinary(client: Client) -> None:
+    topic = client.topic()
+    name = client.subscription(topic)
+    client.publish(topic, b"x")
+    (received,) = client.pull(name)
+    client.ack(name, received)
+    client.ack(name, received)
+
+
+def test_a_stream_that_acks_for_another_subscription_is_refused(client: Client) -> None:
+    topic = client.topic()
+    mine, other = client.subscription(topic), client.subscription(topic)
+    client.publish(topic, b"x")
+    (foreign,) = client.pull(other)
+    requests = Requests(first(mine), m.StreamingPullRequest(ack_ids=[foreign.ack_id]))
+    with pytest.raises(grpc.RpcError) as error:
+        list(client.stream("StreamingPull", requests))
+    assert error.value.code().name == INVALID
+
+
+# ---------------------------------------------------------------------- labels, transforms, destinations
+
+LABELS = [
+    ({"a": ""}, True),
+    ({"a-b_9": "c-d_9", "größe": "größe", "名": "名"}, True),
+    ({"a" * 63: "b" * 63}, True),
+    ({"Team": "a"}, False),
+    ({"team": "A"}, False),
+    ({"9a": ""}, False),
+    ({"_a": ""}, False),
+    ({"": "a"}, False),
+    ({"a.b": ""}, False),
+    ({"a": "b c"}, False),
+    ({"a" * 64: ""}, False),
+    ({"a": "b" * 64}, False),
+]
+
+
+@pytest.mark.parametrize(("labels", "good"), LABELS)
+def test_labels_are_in_small_letters(client: Client, topic: str, labels: dict[str, str], good: bool) -> None:
+    if good:
+        name = client.subscription(topic, labels=labels)
+        assert dict(client.call("GetSubscription", subscription=name).labels) == labels
+        return
+    for method, fields in [
+        ("CreateTopic", {"name": "projects/p/topics/labelled"}),
+        ("CreateSubscription", {"name": "projects/p/subscriptions/labelled", "topic": topic}),
+    ]:
+        assert client.refused(method, labels=labels, **fields) == bad("labels")
+
+
+@pytest.mark.parametrize(
+    ("transform", "field"),
+    [
+        ({}, "message_transforms"),
+        ({"disabled": True}, "message_transforms"),
+        ({"javascript_udf": {"code": "function f(m) { return m; }"}}, "javascript_udf.function_name"),
+        ({"javascript_udf": {"function_name": "f"}}, "javascript_udf.code"),
+        ({"ai_inference": {}}, "ai_inference.endpoint"),
+        ({"compression": {"compression_mode": 1}}, "compression.compression_algorithm"),
+        ({"compression": {"compression_algorithm": 1}}, "compression.compression_mode"),
+    ],
+)
+def test_a_transform_says_what_it_does(client: Client, topic: str, transform: dict[str, Any], field: str) -> None:
+    for method, fields in [
+        ("CreateTopic", {"name": "projects/p/topics/transformed"}),
+        ("CreateSubscription", {"name": "projects/p/subscriptions/transformed", "topic": topic}),
+    ]:
+        assert client.refused(method, message_transforms=[transform], **fields) == bad(field)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({}, "argument=cloud_storage_config.bucket"),
+        ({"max_duration": {"seconds": 59}}, "cloud_storage_config.max_duration is too small. You passed 59"),
+        ({"max_duration": {"seconds": 601}}, "cloud_storage_config.max_duration is too large. You passed 601"),
+        ({"max_bytes": 999}, "cloud_storage_config.max_bytes is too small"),
+        ({"max_bytes": (10 << 30) + 1}, "cloud_storage_config.max_bytes is too large"),
+        ({"max_messages": 999}, "cloud_storage_config.max_messages is too small"),
+        ({"filename_suffix": "a/"}, "argument=cloud_storage_config.filename_suffix"),
+    ],
+)
+def test_a_subscription_that_fills_files_has_bounds(
+    client: Client, topic: str, config: dict[str, Any], words: str
+) -> None:
+    name, whole = "projects/p/subscriptions/files", {"bucket": "b", **config} if config else {}
+    code, said = client.refused("CreateSubscription", name=name, topic=topic, cloud_storage_config=whole)
+    assert (code, words in said) == (INVALID, True), said
+
+
+def test_a_file_is_not_kept_open_longer_than_its_messages_are_leased(client: Client, topic: str) -> None:
+    config = {"bucket": "b", "max_duration": {"seconds": 120}}
+    name = client.subscription(topic, cloud_storage_config=config)
+    assert client.call("GetSubscription", subscription=name).ack_deadline_seconds == 120
+    code, said = client.refused(
+        "CreateSubscription",
+        name="projects/p/subscriptions/files",
+        topic=topic,
+        ack_deadline_seconds=60,
+        cloud_storage_config=config,
+    )
+    assert (code, "ack_deadline_seconds" in said) == (INVALID, True)
+
+
+def test_a_table_is_named_and_has_one_source_of_its_schema(client: Client, topic: str) -> None:
+    name = "projects/p/subscriptions/table"
+    both = {"table": "p.d.t", "use_topic_schema": True, "use_table_schema": True}
+    for config, field in [({}, "table"), (both, "use_table_schema")]:
+        assert client.refused("CreateSubscription", name=name, topic=topic, bigquery_config=config) == bad(
+            f"bigquery_config.{field}"
+        )
+
+
+# ---------------------------------------------------------------------- revisions
+
+
+def test_a_rollback_names_its_revision(client: Client) -> None:
+    avro = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]})
+    schema = {"type": 2, "definition": avro}
+    name = client.call("CreateSchema", parent="projects/test", schema_id="rolled", schema=schema).name
+    assert client.refused("RollbackSchema", name=name) == bad("revision_id")
+    assert client.refused("DeleteSchemaRevision", name=name) == bad("revision_id")
+    assert len(client.call("ListSchemaRevisions", name=name).schemas) == 1
