@@ -100,6 +100,25 @@ def test_a_value_that_is_not_one(orders: Scene, method: str, path: str, reason: 
     assert (answer.status, answer.code, answer.text("Reason")) == (400, "InvalidQueryParameterValue", reason)
 
 
+LOSING = [  # documents whose content would be lost if they were taken
+    b"<QueueMessage><MessageText>a<b>bold</b>c</MessageText></QueueMessage>",
+    b"<QueueMessage><MessageText>one</MessageText><MessageText>two</MessageText></QueueMessage>",
+    b"<QueueMessage><MessageText>one</MessageText><Other>two</Other></QueueMessage>",
+    b"<QueueMessage>lost<MessageText>one</MessageText></QueueMessage>",
+]
+
+
+@pytest.mark.parametrize("body", LOSING)
+def test_no_content_is_lost(orders: Scene, body: bytes) -> None:
+    """003 AC1: markup that is not escaped, or a second text, is refused whole, in the dialect as well."""
+    answer = orders.ask("POST", "orders/messages", body)
+    assert (answer.status, answer.code) == (400, "InvalidXmlDocument")
+    assert orders.dialect("PUT", "inbox").status == 201
+    answer = orders.dialect("POST", "inbox/messages", body)
+    assert (answer.status, answer.code) == (400, "InvalidXmlDocument")
+    assert (orders.count(), orders.dialect("GET", "inbox/messages").texts("MessageId")) == (0, [])
+
+
 @pytest.mark.parametrize(
     "body",
     [

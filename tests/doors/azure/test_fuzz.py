@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from xml.etree import ElementTree
 
@@ -11,12 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.assembly import SERVER_LIMITS
-from penstock.doors.azure.accounts import read_accounts
-from penstock.doors.azure.server import AzureDoor
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.journal.memory import MemoryJournal
 from penstock.wire.message import Request, Response, encode
+from tests.doors.azure.direct import opened_directly
 from tests.doors.azure.signing import ACCOUNT, account_sas, query, service_fields
 
 METHODS = st.sampled_from(["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE"])
@@ -61,14 +55,8 @@ SIGNATURES = st.sampled_from(["", account_sas(), query(service_fields("orders"))
 
 @pytest.fixture(scope="module")
 def answer() -> Iterator[Callable[[Request], Response]]:
-    with asyncio.Runner() as runner:
-        queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS)
-        runner.run(queue.start())
-        door = AzureDoor(
-            host="127.0.0.1", port=0, queue=queue, accounts=read_accounts(None), log=logging.getLogger("test.fuzz")
-        )
-        yield lambda request: runner.run(door._answer(request))  # type: ignore[arg-type]
-        runner.run(queue.close())
+    with opened_directly() as direct:
+        yield direct.answer
 
 
 @settings(max_examples=600, deadline=None)
@@ -98,3 +86,17 @@ def test_every_request_has_an_answer(
     encode(response, date="now")
     if response.body:
         ElementTree.fromstring(response.body)
+
+
+SINGLE = "authorization date origin content-md5 content-type access-control-request-method"
+VENDOR = "x-ms-version x-ms-date x-ms-meta-a x-ms-client-request-id"
+
+
+@pytest.mark.parametrize("name", f"{SINGLE} {VENDOR}".split())
+def test_a_header_that_is_there_twice_is_refused(answer: Callable[[Request], Response], name: str) -> None:
+    """Of two values one would be passed over in silence."""
+    sent = [("host", "127.0.0.1"), (name, "one"), (name, "two")]
+    spelled = [each.encode() for each, _ in sent]
+    request = Request("PUT", f"/{ACCOUNT}/orders", account_sas(), sent, b"", "127.0.0.1", dict(sent), spelled)
+    response = answer(request)
+    assert (response.status, dict(response.headers)["x-ms-error-code"]) == (400, "InvalidHeaderValue")

@@ -215,3 +215,12 @@ def test_what_another_door_published_and_xml_cannot_hold_is_shown_in_base64(orde
         orders.queue.publish("projects/devstoreaccount1/topics/orders", [Draft(b"\x00\xff"), Draft("ü".encode())])
     )
     assert orders.get(numofmessages=2).texts("MessageText") == ["AP8=", "ü"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"<QueueMessage/>", b"<QueueMessage></QueueMessage>", b"<QueueMessage>\n</QueueMessage>"]
+)
+def test_an_update_without_a_text_keeps_the_text(orders: Scene, body: bytes) -> None:
+    orders.put("kept")
+    assert orders.ask("PUT", f"{place_of(orders.get())}&visibilitytimeout=0", body).status == 204
+    assert orders.get().text("MessageText") == "kept"

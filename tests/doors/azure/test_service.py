@@ -120,22 +120,38 @@ def test_properties_that_are_left_out_keep_their_value(azure: Scene) -> None:
     assert [child.tag for child in root] == ["Logging", "HourMetrics", "MinuteMetrics", "Cors"]
 
 
+WHOLE = "InvalidXmlDocument"
+VALUE = "InvalidXmlNodeValue"
+FOO = RULE.format("*").replace("GET,PUT", "GET,FOO")
+
+
 @pytest.mark.parametrize(
-    "inner",
+    ("inner", "code"),
     [
-        f"<Cors>{RULE.format('*') * 6}</Cors>",
-        "<Cors><CorsRule></CorsRule></Cors>",
-        "<Cors><Other/></Cors>",
-        "<Logging><RetentionPolicy><Enabled>true</Enabled><Days>366</Days></RetentionPolicy></Logging>",
-        "<Logging><RetentionPolicy><Enabled>true</Enabled></RetentionPolicy></Logging>",
-        "<Logging><Read>perhaps</Read></Logging>",
-        "<HourMetrics><Enabled>true</Enabled></HourMetrics>",
-        "<MinuteMetrics><Version>one</Version></MinuteMetrics>",
+        (f"<Cors>{RULE.format('*') * 6}</Cors>", WHOLE),
+        ("<Cors><CorsRule></CorsRule></Cors>", WHOLE),
+        ("<Cors><Other/></Cors>", WHOLE),
+        ("<Cors/><Cors/>", WHOLE),
+        ("<Logging><RetentionPolicy><Enabled>true</Enabled></RetentionPolicy></Logging>", WHOLE),
+        ("<HourMetrics><Enabled>true</Enabled></HourMetrics>", WHOLE),
+        ("<Logging><RetentionPolicy><Enabled>true</Enabled><Days>366</Days></RetentionPolicy></Logging>", VALUE),
+        ("<Logging><Read>perhaps</Read></Logging>", VALUE),
+        ("<MinuteMetrics><Version>one</Version></MinuteMetrics>", VALUE),
+        (f"<Cors>{FOO}</Cors>", VALUE),
     ],
 )
-def test_properties_that_cannot_be(azure: Scene, inner: str) -> None:
+def test_properties_that_cannot_be(azure: Scene, inner: str, code: str) -> None:
     body = f"<StorageServiceProperties>{inner}</StorageServiceProperties>".encode()
-    assert azure.ask("PUT", PROPERTIES, body).code == "InvalidXmlDocument"
+    answer = azure.ask("PUT", PROPERTIES, body)
+    assert (answer.status, answer.code) == (400, code)
+
+
+def test_a_value_that_cannot_be_is_named(azure: Scene) -> None:
+    body = f"<StorageServiceProperties><Cors>{FOO}</Cors></StorageServiceProperties>".encode()
+    answer = azure.ask("PUT", PROPERTIES, body)
+    assert (answer.text("XmlNodeName"), answer.text("XmlNodeValue")) == ("AllowedMethods", "GET,FOO")
+    assert answer.text("Message").startswith("The value for one of the XML nodes is not in the correct format.\n")
+    assert azure.ask("GET", PROPERTIES).xml.find("Cors/CorsRule") is None
 
 
 def test_statistics_are_at_the_secondary(azure: Scene) -> None:

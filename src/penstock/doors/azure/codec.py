@@ -13,30 +13,24 @@ from collections.abc import Iterable
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, Message
 from penstock.doors.azure.dates import expiry, rfc1123
-from penstock.doors.azure.errors import invalid_xml
 from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, escape, printable, read
 from penstock.doors.azure.names import message_uuid, pop_receipt
 
 # No reference, no CDATA, no control character but tab and line ends: the text is what stands there.
 _USUAL = re.compile(
-    rb"(?:<\?xml version=['\"]1\.0['\"] encoding=['\"][Uu][Tt][Ff]-8['\"]\?>)?\s*"
-    rb"<QueueMessage>\s*<MessageText>([\t\n\r\x20-%'-;=?-\x7e]*)</MessageText>\s*</QueueMessage>\s*"
+    rb"(?:<\?xml version=(?:'1\.0' encoding='[Uu][Tt][Ff]-8'|\"1\.0\" encoding=\"[Uu][Tt][Ff]-8\")\?>)?[ \t\r\n]*"
+    rb"<QueueMessage>[ \t\r\n]*<MessageText>([\t\n\r\x20-%'-;=?-\x7e]*)</MessageText>[ \t\r\n]*"
+    rb"</QueueMessage>[ \t\r\n]*"
 )
 _EMPTY_LIST = f"{DECLARATION}<QueueMessagesList />".encode()
 
 
-def read_message_text(body: bytes) -> str:
-    """The text of <QueueMessage><MessageText>. AzureError if the body is anything else."""
+def read_message_text(body: bytes) -> str | None:
+    """The text of <QueueMessage><MessageText>; None of <QueueMessage/>. MarkupError if the body is anything else."""
     usual = _USUAL.fullmatch(body)
     if usual is not None:
         return usual[1].decode("ascii")
-    try:
-        text = read(body, "QueueMessage").text_of("MessageText")
-    except MarkupError as error:
-        raise invalid_xml(str(error)) from None
-    if text is None:
-        raise invalid_xml("MessageText is missing")
-    return text
+    return read(body, "QueueMessage").values("MessageText").get("MessageText")
 
 
 def text_of(data: bytes) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from penstock.broker.model import SECOND
 from penstock.doors.azure.accounts import Account, Key
 from penstock.doors.azure.dates import iso, parse_iso
-from penstock.doors.azure.errors import AzureError, invalid_xml, not_authentic
+from penstock.doors.azure.errors import invalid_node, not_authentic
 from penstock.doors.azure.markup import DECLARATION, Element, escape
 
 MAX_SECONDS = 7 * 86400
@@ -29,9 +29,10 @@ def delegated_key(account: Account, fields: Mapping[str, str]) -> list[Account]:
 
 def answer_key_request(account: Account, body: Element, claims: Mapping[str, object], version: str, now: int) -> bytes:
     """The answer to KeyInfo from a signed-in user."""
-    start, expiry = body.text_of("Start") or iso(now), body.text_of("Expiry") or ""
+    given = body.values("Start", "Expiry", "DelegatedUserTid")
+    start, expiry = given.get("Start") or iso(now), given.get("Expiry", "")
     _check_interval(start, expiry, now)
-    tenant = body.text_of("DelegatedUserTid") or ""
+    tenant = given.get("DelegatedUserTid", "")
     user, home = str(claims.get("oid", "")), str(claims.get("tid", ""))
     fields = dict(zip(_FIELDS, (user, home, start, expiry, SERVICE, version, tenant), strict=True))
     value = base64.b64encode(account.keys[0].sign(_text(account.name, fields))).decode()
@@ -54,8 +55,8 @@ def _text(account: str, fields: Mapping[str, str]) -> str:
 
 
 def _check_interval(start: str, expiry: str, now: int) -> None:
-    since, until = parse_iso(start), parse_iso(expiry)
-    if since is None or until is None:
-        raise invalid_xml("Start and Expiry must be times in UTC")
-    if until <= since or until <= now or until > now + MAX_SECONDS * SECOND:
-        raise AzureError("OutOfRangeInput", ("Reason", "A key lasts at most 7 days from now"))
+    since, until, last = parse_iso(start), parse_iso(expiry), now + MAX_SECONDS * SECOND
+    if since is None or since > last:
+        raise invalid_node("Start", start, "A time in UTC, at most 7 days from now")
+    if until is None or until <= since or until <= now or until > last:
+        raise invalid_node("Expiry", expiry, "A time in UTC, after the start and at most 7 days from now")

@@ -46,6 +46,7 @@ CODES: dict[str, tuple[int, str]] = {
     "InvalidResourceName": (400, "The specified resource name contains invalid characters."),
     "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
     "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
+    "InvalidXmlNodeValue": (400, "The value for one of the XML nodes is not in the correct format."),
     "MessageNotFound": (404, "The specified message does not exist."),
     "MetadataTooLarge": (400, "The size of the specified metadata exceeds the maximum size permitted."),
     "MissingRequiredQueryParameter": (400, "A query parameter that's mandatory for this request is not specified."),
@@ -160,3 +161,7 @@ def too_large(limit: int) -> AzureError:
 
 def invalid_xml(reason: str) -> AzureError:
     return AzureError("InvalidXmlDocument", ("Reason", reason))
+
+
+def invalid_node(name: str, value: str, reason: str) -> AzureError:
+    return AzureError("InvalidXmlNodeValue", ("XmlNodeName", name), ("XmlNodeValue", value), ("Reason", reason))

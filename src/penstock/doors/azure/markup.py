@@ -3,6 +3,7 @@
 The rule kept here: elements, text, character references, comments and CDATA, in UTF-8, and nothing else. A document
 type, an entity of its own, a processing instruction or an illegal character is refused, so that no document can make
 more work than its own length. Line ends are kept as sent (a parser may turn them into LF, and would change messages).
+Whoever takes an element apart says which children it may have; what it would not look at is refused, never dropped.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ DEPTH_MAX = 16
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _SPECIAL = re.compile("[&<>\r]")
 _SPECIAL_AS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xD;"}
-_OPENING = re.compile(r"""\ufeff?(?:<\?xml\s+version\s*=\s*["']1\.\d["']([^?<>]*)\?>)?""")
-_ENCODING = re.compile(r"""\s+encoding\s*=\s*["']utf-?8["']""", re.IGNORECASE)
+# Space is ASCII here (re.ASCII), and the control characters that \s also means were refused before.
+_OPENING = re.compile(
+    r"""\ufeff?(?:<\?xml\s+version\s*=\s*(?:"1\.\d"|'1\.\d')
+        (?:\s+encoding\s*=\s*(?:"(?P<double>[\w.-]+)"|'(?P<single>[\w.-]+)'))?
+        (?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>)?""",
+    re.VERBOSE | re.ASCII,
+)
 _TOKEN = re.compile(
     r"""(?P<text>[^<]+)
-      | <(?P<close>/?)(?P<name>[A-Za-z_][\w.:-]*)(?:\s+[\w.:-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*(?P<empty>/?)>
+      | <(?P<close>/?)(?P<name>[A-Za-z_][\w.:-]*)
+        (?P<attributes>(?:\s+[A-Za-z_][\w.:-]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(?P<empty>/?)>
       | <!\[CDATA\[(?P<raw>.*?)\]\]>
-      | <!--(?:.*?)-->""",
-    re.VERBOSE | re.DOTALL,
+      | <!--(?:(?!--).)*-->""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
+_ATTRIBUTE = re.compile(r"""\s+([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.ASCII)
+_SPACE = " \t\r\n"
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,7})|#x([0-9A-Fa-f]{1,6})|(amp|lt|gt|quot|apos));|&")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -40,13 +49,36 @@ class Element:
     text: str = ""  # all the character data directly inside
     children: list[Element] = field(default_factory=list)
 
-    def child(self, name: str) -> Element | None:
-        return next((each for each in self.children if each.name == name), None)
+    def fields(self, *names: str) -> dict[str, Element]:
+        """The children by name, when each of them is one of these names and is there once."""
+        found = {each.name: each for each in self.children}
+        if len(found) != len(self.children):
+            _fail(f"an element is there twice in {self.name}")
+        if not found.keys() <= set(names):
+            _fail(f"an element that {self.name} cannot have")
+        self._check_no_text()
+        return found
 
-    def text_of(self, name: str) -> str | None:
-        """The text of a child, or None if there is no such child."""
-        found = self.child(name)
-        return None if found is None else found.text
+    def items(self, name: str) -> list[Element]:
+        """The children, when all of them have this name."""
+        if any(each.name != name for each in self.children):
+            _fail(f"an element that {self.name} cannot have")
+        self._check_no_text()
+        return self.children
+
+    def value(self) -> str:
+        """The text, when there is nothing else."""
+        if self.children:
+            _fail(f"an element in the text of {self.name}")
+        return self.text
+
+    def values(self, *names: str) -> dict[str, str]:
+        """The texts of the children by name, when that is all there is."""
+        return {name: each.value() for name, each in self.fields(*names).items()}
+
+    def _check_no_text(self) -> None:
+        if self.text.strip(_SPACE):
+            _fail(f"text between the elements of {self.name}")
 
 
 def escape(text: str) -> str:
@@ -90,8 +122,8 @@ def unescape(text: str) -> str:
 def _after_opening(text: str) -> int:
     opening = _OPENING.match(text)
     assert opening is not None, "it matches nothing at all as well"
-    said = opening[1] or ""
-    if "encoding" in said and not _ENCODING.match(said):
+    encoding = opening["double"] or opening["single"] or "utf-8"
+    if encoding.lower() not in ("utf-8", "utf8"):
         raise MarkupError("an encoding other than UTF-8")
     return opening.end()
 
@@ -116,14 +148,14 @@ class _Document:
         self._root: Element | None = None
 
     def take(self, token: re.Match[str]) -> None:
-        kind = token.lastgroup
-        if kind == "text":
-            self._add_text(_checked(token["text"]))
+        if token["text"] is not None:
+            self._add_text(token["text"])
         elif token["raw"] is not None:
-            self._add_text(token["raw"])
+            self._add_raw(token["raw"])
         elif token["close"]:
-            self._close(token["name"], bool(token["empty"]))
+            self._close(token["name"], bool(token["empty"] or token["attributes"]))
         elif token["name"]:
+            _check_attributes(token["attributes"])
             self._begin(token["name"], bool(token["empty"]))
 
     def finished(self, root: str) -> Element:
@@ -135,9 +167,14 @@ class _Document:
 
     def _add_text(self, text: str) -> None:
         if self._open:
-            self._open[-1].text += text
-        elif text.strip():
+            self._open[-1].text += _checked(text)
+        elif text.strip(_SPACE):
             _fail("text outside of the root element")
+
+    def _add_raw(self, text: str) -> None:
+        if not self._open:
+            _fail("text outside of the root element")
+        self._open[-1].text += text
 
     def _begin(self, name: str, empty: bool) -> None:
         element = Element(name)
@@ -152,9 +189,18 @@ class _Document:
         if len(self._open) > DEPTH_MAX:
             _fail("too deep")
 
-    def _close(self, name: str, empty: bool) -> None:
-        if empty or not self._open or self._open.pop().name != name:
+    def _close(self, name: str, more: bool) -> None:
+        if more or not self._open or self._open.pop().name != name:
             _fail("tags do not match")
+
+
+def _check_attributes(text: str) -> None:
+    """Attributes mean nothing here, but they must be attributes."""
+    pairs = _ATTRIBUTE.findall(text)
+    if len({name for name, _, _ in pairs}) != len(pairs):
+        _fail("an attribute is there twice")
+    for _, double, single in pairs:
+        unescape(double or single)
 
 
 def _checked(text: str) -> str:

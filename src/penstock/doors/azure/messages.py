@@ -15,7 +15,7 @@ from penstock.broker.names import parse_receipt, receipt
 from penstock.doors.azure.call import Call
 from penstock.doors.azure.codec import get_answer, peek_answer, put_answer, read_message_text
 from penstock.doors.azure.dates import rfc1123
-from penstock.doors.azure.errors import AzureError, invalid_value, out_of_range, too_large
+from penstock.doors.azure.errors import AzureError, invalid_value, invalid_xml, out_of_range, too_large
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
 from penstock.doors.azure.queues import POISON, Place, Queues
 from penstock.doors.azure.reply import Reply
@@ -48,6 +48,8 @@ class Messages:
             reason = "messagettl must be greater than visibilitytimeout"
             raise invalid_value("messagettl", call.parameters.get("messagettl", ""), reason)
         data = self._data(call)
+        if data is None:
+            raise invalid_xml("MessageText is missing")
         place = self._queues.find(call.account, call.queue)
         appended = await self._queue.publish(place.topic, [Draft(data, delay_seconds=delay, ttl_seconds=life)])
         if call.version < _BODY_IN_ANSWER_SINCE:
@@ -62,9 +64,12 @@ class Messages:
         )
         return Reply(201, body)
 
-    def _data(self, call: Call) -> bytes:
-        text = call.dialect.encode_text(read_message_text(call.request.body))
-        data = text.encode()
+    def _data(self, call: Call) -> bytes | None:
+        """What the body gives as the text of a message; None if it gives none."""
+        text = read_message_text(call.request.body)
+        if text is None:
+            return None
+        data = call.dialect.encode_text(text).encode()
         if len(data) > self._message_bytes_max:
             raise too_large(self._message_bytes_max)
         return data

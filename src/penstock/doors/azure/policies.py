@@ -28,9 +28,9 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def read_policies(root: Element) -> list[Policy]:
-    policies = [_policy(each) for each in root.children if each.name == "SignedIdentifier"]
-    if len(policies) != len(root.children) or len(policies) > POLICIES_MAX:
-        raise invalid_xml(f"At most {POLICIES_MAX} signed identifiers, and nothing else")
+    policies = [_policy(each) for each in root.items("SignedIdentifier")]
+    if len(policies) > POLICIES_MAX:
+        raise invalid_xml(f"At most {POLICIES_MAX} signed identifiers")
     if len({policy.id for policy in policies}) != len(policies):
         raise invalid_xml("An identifier is there twice")
     return policies
@@ -52,14 +52,14 @@ def decode_policies(text: str) -> list[Policy]:
 
 
 def _policy(element: Element) -> Policy:
-    name = element.text_of("Id") or ""
+    fields = element.fields("Id", "AccessPolicy")
+    name = fields["Id"].value() if "Id" in fields else ""
     if not 1 <= len(name) <= ID_MAX:
         raise invalid_xml(f"An identifier has 1 to {ID_MAX} characters")
-    policy = element.child("AccessPolicy")
-    if policy is None:
+    if "AccessPolicy" not in fields:
         return Policy(name, bare=True)
-    start, expiry = policy.text_of("Start") or "", policy.text_of("Expiry") or ""
-    permission = policy.text_of("Permission") or ""
+    given = fields["AccessPolicy"].values("Start", "Expiry", "Permission")
+    start, expiry, permission = (given.get(each, "") for each in ("Start", "Expiry", "Permission"))
     if any(text and parse_iso(text) is None for text in (start, expiry)):
         raise invalid_xml("Start and Expiry must be times in UTC")
     if not PERMISSIONS.issuperset(permission):

@@ -7,15 +7,17 @@ Logging and metrics are kept and shown, as clients expect, and nothing is done w
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
-from penstock.doors.azure.errors import invalid_xml
+from penstock.doors.azure.errors import invalid_node, invalid_xml
 from penstock.doors.azure.markup import DECLARATION, Element, escape
 
 DOCUMENTS = "azure-service-properties"  # the kind of document they are kept in, by account
 CORS_RULES_MAX = 5
 RETENTION_DAYS_MAX = 365
+METHODS = frozenset({"DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"})  # a CORS rule can allow
 _VERSION = re.compile(r"\d+\.\d+", re.ASCII)
 
 
@@ -67,78 +69,94 @@ def encode_properties(properties: Properties) -> bytes:
 
 def read_properties(root: Element, known: Properties) -> Properties:
     """The properties a request leaves behind."""
-    logging, hour, minute, cors = (root.child(n) for n in ("Logging", "HourMetrics", "MinuteMetrics", "Cors"))
+    given = root.fields("Logging", "HourMetrics", "MinuteMetrics", "Cors")
     return Properties(
-        known.logging if logging is None else _read_logging(logging),
-        known.hour_metrics if hour is None else _read_metrics(hour),
-        known.minute_metrics if minute is None else _read_metrics(minute),
-        known.cors if cors is None else _read_cors(cors),
+        _read_logging(given["Logging"]) if "Logging" in given else known.logging,
+        _read_metrics(given["HourMetrics"]) if "HourMetrics" in given else known.hour_metrics,
+        _read_metrics(given["MinuteMetrics"]) if "MinuteMetrics" in given else known.minute_metrics,
+        _read_cors(given["Cors"]) if "Cors" in given else known.cors,
     )
 
 
 def _read_logging(element: Element) -> Logging:
-    delete, read, write = (_flag(element, name) for name in ("Delete", "Read", "Write"))
-    return Logging(_version(element), delete, read, write, _read_retention(element))
+    given = element.fields("Version", "Delete", "Read", "Write", "RetentionPolicy")
+    delete, read, write = (_flag(given, name) for name in ("Delete", "Read", "Write"))
+    return Logging(_version(given), delete, read, write, _read_retention(given))
 
 
 def _read_metrics(element: Element) -> Metrics:
-    enabled = _flag(element, "Enabled")
-    include = None if element.child("IncludeAPIs") is None else _flag(element, "IncludeAPIs")
+    given = element.fields("Version", "Enabled", "IncludeAPIs", "RetentionPolicy")
+    enabled, include = _flag(given, "Enabled"), _flag(given, "IncludeAPIs") if "IncludeAPIs" in given else None
     if enabled and include is None:
         raise invalid_xml("IncludeAPIs is missing")
-    return Metrics(_version(element), enabled, include if enabled else None, _read_retention(element))
+    return Metrics(_version(given), enabled, include, _read_retention(given))
 
 
-def _read_retention(element: Element) -> Retention:
-    policy = element.child("RetentionPolicy")
-    if policy is None or not _flag(policy, "Enabled"):
+def _read_retention(parent: Mapping[str, Element]) -> Retention:
+    if "RetentionPolicy" not in parent:
         return Retention()
-    days = _number(policy, "Days")
+    given = parent["RetentionPolicy"].fields("Enabled", "Days")
+    enabled = _flag(given, "Enabled")
+    if not enabled and "Days" not in given:
+        return Retention()
+    days = _number(given, "Days")
     if not 1 <= days <= RETENTION_DAYS_MAX:
-        raise invalid_xml(f"Retention is 1 to {RETENTION_DAYS_MAX} days")
-    return Retention(True, days)
+        raise invalid_node("Days", str(days), f"Retention is 1 to {RETENTION_DAYS_MAX} days")
+    return Retention(enabled, days)
 
 
 def _read_cors(element: Element) -> tuple[CorsRule, ...]:
-    if len(element.children) > CORS_RULES_MAX or any(each.name != "CorsRule" for each in element.children):
-        raise invalid_xml(f"At most {CORS_RULES_MAX} CORS rules, and nothing else")
-    return tuple(_read_rule(each) for each in element.children)
+    rules = element.items("CorsRule")
+    if len(rules) > CORS_RULES_MAX:
+        raise invalid_xml(f"At most {CORS_RULES_MAX} CORS rules")
+    return tuple(_read_rule(each) for each in rules)
 
 
 def _read_rule(element: Element) -> CorsRule:
-    origins, methods = _words(element, "AllowedOrigins"), _words(element, "AllowedMethods")
+    given = element.fields("AllowedOrigins", "AllowedMethods", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds")
+    origins, methods = _words(given, "AllowedOrigins"), _words(given, "AllowedMethods")
     if not origins or not methods:
         raise invalid_xml("A CORS rule needs origins and methods")
-    age = _number(element, "MaxAgeInSeconds") if element.text_of("MaxAgeInSeconds") else 0
-    allowed, exposed = _words(element, "AllowedHeaders"), _words(element, "ExposedHeaders")
+    if not METHODS.issuperset(method.upper() for method in methods):
+        raise invalid_node(
+            "AllowedMethods", _text(given, "AllowedMethods"), f"Methods are {', '.join(sorted(METHODS))}"
+        )
+    age = _number(given, "MaxAgeInSeconds") if _text(given, "MaxAgeInSeconds") else 0
+    allowed, exposed = _words(given, "AllowedHeaders"), _words(given, "ExposedHeaders")
     return CorsRule(origins, tuple(method.upper() for method in methods), allowed, exposed, age)
 
 
-def _version(element: Element) -> str:
-    version = element.text_of("Version") or "1.0"
+def _text(given: Mapping[str, Element], name: str) -> str:
+    return given[name].value().strip() if name in given else ""
+
+
+def _version(given: Mapping[str, Element]) -> str:
+    version = _text(given, "Version") or "1.0"
     if not _VERSION.fullmatch(version):
-        raise invalid_xml("Version is not a version")
+        raise invalid_node("Version", version, "Not a version")
     return version
 
 
-def _flag(element: Element, name: str) -> bool:
-    text = (element.text_of(name) or "false").strip().lower()
-    if text not in ("true", "false"):
-        raise invalid_xml(f"{name} is true or false")
-    return text == "true"
+def _flag(given: Mapping[str, Element], name: str) -> bool:
+    text = _text(given, name) or "false"
+    if text.lower() not in ("true", "false"):
+        raise invalid_node(name, text, "True or false")
+    return text.lower() == "true"
 
 
-def _number(element: Element, name: str) -> int:
-    text = (element.text_of(name) or "").strip()
+def _number(given: Mapping[str, Element], name: str) -> int:
+    if name not in given:
+        raise invalid_xml(f"{name} is missing")
+    text = _text(given, name)
     if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        raise invalid_xml(f"{name} is a whole number")
+        raise invalid_node(name, text, "Not a whole number")
     return int(text)
 
 
-def _words(element: Element, name: str) -> tuple[str, ...]:
-    words = [word.strip() for word in (element.text_of(name) or "").split(",")]
+def _words(given: Mapping[str, Element], name: str) -> tuple[str, ...]:
+    words = [word.strip() for word in _text(given, name).split(",")]
     if any(ord(sign) < 32 or ord(sign) > 126 for word in words for sign in word):
-        raise invalid_xml(f"{name} holds what no header can hold")
+        raise invalid_node(name, _text(given, name), "A character that no header can hold")
     return tuple(word for word in words if word)
 
 

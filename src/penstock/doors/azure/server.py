@@ -28,9 +28,11 @@ from penstock.doors.azure.errors import (
     from_broker,
     invalid_header,
     invalid_value,
+    invalid_xml,
     not_authentic,
     too_large,
 )
+from penstock.doors.azure.markup import MarkupError
 from penstock.doors.azure.messages import Messages
 from penstock.doors.azure.operations import READS, Operation, operation_of
 from penstock.doors.azure.policies import Policy
@@ -51,6 +53,8 @@ _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _XML = ("Content-Type", "application/xml")
 _FRESH = ("Cache-Control", "no-cache")
 _DIALECT = "/queue/"
+_SINGLE = frozenset({"authorization", "date", "origin", "content-md5", "content-type", "access-control-request-method"})
+_VENDOR = "x-ms-"
 
 
 class Options(NamedTuple):
@@ -174,12 +178,15 @@ class AzureDoor:
                 reply = await self._operations[operation](call)
         except AzureError as error:
             return self._error(call, error)
+        except MarkupError as error:  # whichever operation has read the body
+            return self._error(call, invalid_xml(str(error)))
         except PenstockError as error:
             return self._error(call, from_broker(error))
         return self._response(call, reply)
 
     def _admit(self, call: Call) -> tuple[Operation, Mapping[str, Any]]:
         """What is asked, once it is clear that the caller may ask it."""
+        _check_headers(call.request)
         read_parameters(call)
         self._locate(call)
         if not call.version:
@@ -255,6 +262,15 @@ class AzureDoor:
         error = too_large(self._body_bytes_max) if status == 413 else AzureError(code, status=status)
         body = error_body(error, self._id_prefix + next(self._ids), iso(self._now()))
         return Response(status, (SERVER, _XML, ("x-ms-error-code", code)), body)
+
+
+def _check_headers(request: Request) -> None:
+    """A header of this protocol is there once: of two, one would be passed over."""
+    if len(request.index) == len(request.headers):
+        return
+    for name, times in Counter(name for name, _ in request.headers).items():
+        if times > 1 and (name in _SINGLE or name.startswith(_VENDOR)):
+            raise invalid_header(name, ",".join(value for each, value in request.headers if each == name))
 
 
 def _random_prefix() -> str:

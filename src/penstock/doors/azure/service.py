@@ -14,8 +14,8 @@ from penstock.doors.azure.codec import queue_list
 from penstock.doors.azure.cors import preflight_headers
 from penstock.doors.azure.dates import rfc1123
 from penstock.doors.azure.delegation import answer_key_request
-from penstock.doors.azure.errors import AzureError, invalid_value, invalid_xml, out_of_range
-from penstock.doors.azure.markup import DECLARATION, Element, MarkupError, read
+from penstock.doors.azure.errors import AzureError, invalid_value, out_of_range
+from penstock.doors.azure.markup import DECLARATION, read
 from penstock.doors.azure.policies import read_policies, write_policies
 from penstock.doors.azure.properties import (
     DOCUMENTS,
@@ -67,7 +67,7 @@ class Service:
         return Reply(200, write_properties(self._properties(call.account)))
 
     async def set_properties(self, call: Call) -> Reply:
-        wanted = read_properties(_document(call, "StorageServiceProperties"), self._properties(call.account))
+        wanted = read_properties(read(call.request.body, "StorageServiceProperties"), self._properties(call.account))
         await self._queue.put_document(DOCUMENTS, call.account, encode_properties(wanted))
         return Reply(202)
 
@@ -82,7 +82,7 @@ class Service:
         account = self._accounts.get(call.account)
         if account is None:
             raise AzureError("ResourceNotFound")
-        body = _document(call, "KeyInfo")
+        body = read(call.request.body, "KeyInfo")
         return Reply(200, answer_key_request(account, body, claims, call.version, self._queue.clock.now()))
 
     async def preflight(self, call: Call) -> Reply:
@@ -123,16 +123,9 @@ class Service:
     async def set_acl(self, call: Call) -> Reply:
         self._queues.find(call.account, call.queue)
         # No body at all clears the list, as an empty one does.
-        policies = read_policies(_document(call, "SignedIdentifiers")) if call.request.body else []
+        policies = read_policies(read(call.request.body, "SignedIdentifiers")) if call.request.body else []
         await self._queues.set_policies(call.account, call.queue, policies)
         return Reply(204)
-
-
-def _document(call: Call, root: str) -> Element:
-    try:
-        return read(call.request.body, root)
-    except MarkupError as error:
-        raise invalid_xml(str(error)) from None
 
 
 def _includes_metadata(call: Call) -> bool:

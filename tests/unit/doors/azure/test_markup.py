@@ -26,7 +26,7 @@ def test_whatever_is_escaped_comes_back(text: str) -> None:
 @given(LEGAL)
 def test_an_ordinary_parser_agrees(text: str) -> None:
     document = f"<a><b>{escape(text)}</b></a>"
-    assert ElementTree.fromstring(document).findtext("b") == read(document.encode(), "a").text_of("b")
+    assert ElementTree.fromstring(document).findtext("b") == read(document.encode(), "a").values("b")["b"]
 
 
 @given(st.binary(max_size=200))
@@ -90,6 +90,15 @@ def test_what_is_read(document: str, text: str) -> None:
         "<a b></a>",
         "<a b=c></a>",
         "<a b='<'></a>",
+        "<a b='1' b='2'></a>",
+        "<a b='&c;'></a>",
+        "<a></a b='1'>",
+        "<a><!-- b -- c --></a>",
+        "<a/>\u00a0",
+        "<a/>&#32;",
+        "<a/><![CDATA[ ]]>",
+        '<?xml version="1.0" more?><a/>',
+        '<?xml version="1.0" standalone="perhaps"?><a/>',
         "<!DOCTYPE a><a/>",
         "<a><!ENTITY b 'c'></a>",
         "<a><?php ?></a>",
@@ -162,3 +171,20 @@ def test_text_that_xml_cannot_hold_is_replaced_or_refused() -> None:
 
 def test_unescape_leaves_plain_text_alone() -> None:
     assert unescape("plain; text # x") == "plain; text # x"
+
+
+@pytest.mark.parametrize(
+    "inner", ["<b/><b/>", "<b/><c/>", "<b/>text", "text", "<b><c/></b>", "<b>x<c>y</c></b>", "<b/><![CDATA[x]]>"]
+)
+def test_what_would_be_dropped_is_refused(inner: str) -> None:
+    element = read(f"<a>{inner}</a>".encode(), "a")
+    with pytest.raises(MarkupError):
+        element.values("b")
+
+
+def test_the_parts_of_an_element() -> None:
+    element = read(b"<a>\n <b>1</b> <!-- x --> <c/>\r\n</a>", "a")
+    assert element.values("b", "c", "d") == {"b": "1", "c": ""}
+    assert [each.value() for each in read(b"<a><b>1</b><b>2</b></a>", "a").items("b")] == ["1", "2"]
+    with pytest.raises(MarkupError):
+        element.items("b")
