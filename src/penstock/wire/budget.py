@@ -17,6 +17,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from types import MethodType
+from weakref import WeakMethod
 
 PATIENCE_SECONDS = 5.0
 SMALL_BYTES = 4096  # what one peer holds below this need not be charged
@@ -42,9 +44,10 @@ class Budget:
     def account(self, give_up: Callable[[], None]) -> Account:
         """`give_up` is called when others need the memory: refuse what is being read, or abort what is not taken.
 
-        It must neither charge nor raise. The account is empty afterwards, whatever it does.
+        It must neither charge nor raise. The account is empty afterwards, whatever it does. An account does not keep
+        the object alive whose method it is: a connection and its accounts go as soon as nobody needs them.
         """
-        return Account(self, give_up)
+        return Account(self, WeakMethod(give_up) if isinstance(give_up, MethodType) else lambda: give_up)
 
     # What an account calls.
 
@@ -78,7 +81,7 @@ class Account:
 
     __slots__ = ("_budget", "_give_up", "held_bytes")
 
-    def __init__(self, budget: Budget, give_up: Callable[[], None]) -> None:
+    def __init__(self, budget: Budget, give_up: Callable[[], Callable[[], None] | None]) -> None:
         self.held_bytes = 0
         self._budget = budget
         self._give_up = give_up
@@ -122,7 +125,9 @@ class Account:
 
     def take_away(self) -> None:
         """Others need the memory more."""
+        give_up = self._give_up()
         try:
-            self._give_up()
+            if give_up is not None:
+                give_up()
         finally:
             self.close()

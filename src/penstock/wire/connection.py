@@ -1,8 +1,9 @@
 """One HTTP/1.1 connection: it reads requests, has them answered one after the other, and keeps its deadlines.
 
 The rule kept here: answers leave in the order the requests came, reading pauses while the peer does not read or
-too many requests wait, and a connection ends by its peer, its last request, a refusal, a deadline or the stop of
-the server, in every case without an exception that reaches the event loop.
+too many requests wait, what is held is charged to the server's budget, and a connection ends by its peer, its last
+request, a refusal, a deadline or the stop of the server, in every case without an exception that reaches the event
+loop.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, cast
 
+from penstock.wire.budget import SMALL_BYTES, Budget
 from penstock.wire.failure import where
 from penstock.wire.limits import Limits
 from penstock.wire.message import CONTINUE, Request, Response, encode
@@ -29,6 +31,7 @@ class Host(Protocol):
     """What a connection needs of its server."""
 
     limits: Limits
+    budget: Budget
     log: logging.Logger
     answer: Answer
     refusal: Callable[[int], Response]
@@ -62,6 +65,10 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._peer_done = False  # the peer will send nothing more
         self._ending = False  # we send nothing more; what still comes in is thrown away
+        account = host.budget.account
+        self._incoming = account(self._give_up)  # being read, or waiting for its turn
+        self._at_work = account(self.abort)  # being answered, which nothing ends
+        self._outgoing = account(self.abort)  # sent and not taken
 
     # What asyncio calls.
 
@@ -84,6 +91,7 @@ class Connection(asyncio.Protocol):
             self._unfed += data
         else:
             self._feed(data)
+        self._charge()
         self._go_on()
 
     def eof_received(self) -> bool:
@@ -93,18 +101,22 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         # Work in progress is not cancelled: what the peer asked for may be half done, and must be done whole.
         self._ending = True
-        self._turns.clear()
+        self._forget_input()
         self._transport = None
+        self._outgoing.close()
         self._release()
         self._host.closed(self)
 
     def pause_writing(self) -> None:
         self._drained = asyncio.get_running_loop().create_future()
         self._write_deadline = self._host.clock() + self._host.limits.write_seconds
+        if self._transport is not None and not self._outgoing.hold(self._transport.get_write_buffer_size()):
+            self.abort()
         self._balance()
 
     def resume_writing(self) -> None:
         self._write_deadline = _NEVER
+        self._outgoing.close()
         self._release()
         self._balance()
 
@@ -150,6 +162,26 @@ class Connection(asyncio.Protocol):
             self._waiting_bytes += len(turn.request.body) if isinstance(turn, Arrival) else 0
             self._turns.append(turn)
         reader.turns.clear()
+
+    def _charge(self) -> None:
+        """Charge what has been read and is not at work; small requests in one piece cost nothing."""
+        held = self._reader.body_bytes + self._waiting_bytes + len(self._unfed)
+        if (held > SMALL_BYTES or self._incoming.held_bytes) and not self._incoming.hold(held):
+            self._host.count("busy")
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """There is no memory for what is being read: it is refused, and what it waited behind is not begun."""
+        if not self._ending:
+            self._forget_input()
+            self._refuse(503)
+
+    def _forget_input(self) -> None:
+        self._turns.clear()
+        self._waiting_bytes = 0
+        self._unfed = b""
+        self._reader.forget()
+        self._incoming.close()
 
     def _crowded(self) -> bool:
         limits = self._host.limits
@@ -226,8 +258,16 @@ class Connection(asyncio.Protocol):
             self._send(self._bare(turn.status))
             self._end(linger=True)
             return
-        self._waiting_bytes -= len(turn.request.body)
-        response = await self._response(turn.request)
+        size = len(turn.request.body)
+        self._waiting_bytes -= size
+        if size > SMALL_BYTES:
+            self._charge()  # releases it here, so that it fits there
+            self._at_work.hold(size)
+            self._at_work.keep()
+        try:
+            response = await self._response(turn.request)
+        finally:
+            self._at_work.close()
         self._send(self._encoded(turn, response))
         if self._drained is not None:
             await self._drained
@@ -262,6 +302,7 @@ class Connection(asyncio.Protocol):
         unfed, self._unfed = self._unfed, b""
         if unfed and not self._ending:
             self._feed(unfed)
+            self._charge()
         if self._reader.continue_owed and not self._turns:
             self._send_continue()
         self._balance()
@@ -286,7 +327,7 @@ class Connection(asyncio.Protocol):
         if self._ending or self._transport is None:
             return
         self._ending = True
-        self._turns.clear()
+        self._forget_input()
         limits, now = self._host.limits, self._host.clock()
         if linger and self._transport.can_write_eof() and not self._peer_done:
             self._transport.write_eof()

@@ -18,6 +18,9 @@ import httptools
 from penstock.wire.limits import Limits
 from penstock.wire.message import Request
 
+_SMALL = 4096
+_GATHERED = 64 << 10
+
 
 class Stage(Enum):
     WAITING = auto()  # between requests
@@ -54,7 +57,7 @@ class RequestReader:
     _headers: list[tuple[str, str]]
     _spelled: list[bytes]
     _index: dict[str, str]
-    _chunks: list[bytes]
+    _chunks: list[bytes | bytearray]
 
     def __init__(self, limits: Limits, peer: str) -> None:
         self.turns: list[Turn] = []
@@ -80,7 +83,12 @@ class RequestReader:
         """End the connection with this status, after the turns that came before."""
         if self.stage is not Stage.CLOSED:
             self.turns.append(Refusal(status))
+            self._clear()
             self._enter(Stage.CLOSED)
+
+    def forget(self) -> None:
+        """Nobody will read on: what has come of a request need not be kept."""
+        self._clear()
 
     def _feed_parser(self, data: bytes | memoryview) -> bytes | memoryview:
         """Feed once; what is left over belongs to the next message."""
@@ -142,10 +150,20 @@ class RequestReader:
     def on_body(self, body: bytes) -> None:
         self._quiet_bytes = 0
         self.continue_owed = False
-        self._body_bytes += len(body)
-        if self._body_bytes > self._limits.body_bytes_max:
+        self.body_bytes += len(body)
+        if self.body_bytes > self._limits.body_bytes_max:
             self._fail(413)
-        self._chunks.append(body)
+        self._hold(body)
+
+    def _hold(self, piece: bytes) -> None:
+        """Small pieces are gathered, so that a body in single bytes does not become a list of them."""
+        chunks = self._chunks
+        if len(piece) >= _SMALL or not chunks:
+            chunks.append(piece)
+        elif isinstance(last := chunks[-1], bytearray) and len(last) < _GATHERED:
+            last += piece
+        else:
+            chunks.append(bytearray(piece))
 
     def on_message_complete(self) -> None:
         self._quiet_bytes = 0
@@ -228,7 +246,7 @@ class RequestReader:
         self._spelled = []
         self._index = {}
         self._chunks = []
-        self._body_bytes = 0
+        self.body_bytes = 0
         self._length = 0
         self._has_body = False
         self._keep_alive = True
@@ -244,8 +262,8 @@ def _lower(name: bytes) -> str:
     return name.decode("latin-1").lower()
 
 
-def _join(chunks: Sequence[bytes]) -> bytes:
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+def _join(chunks: Sequence[bytes | bytearray]) -> bytes:
+    return bytes(chunks[0]) if len(chunks) == 1 else b"".join(chunks)  # one piece is no copy: it is bytes already
 
 
 def _origin_form(target: bytes) -> bytes:

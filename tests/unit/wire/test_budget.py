@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from weakref import ref
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,6 +119,29 @@ def test_without_a_limit_all_is_counted_and_nothing_refused() -> None:
     assert account.charge(1 << 50)
     assert budget.in_use_bytes == 1 << 50
     assert budget.refusals == 0
+
+
+def test_an_account_does_not_keep_its_owner_alive() -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.account = world.budget.account(self.give_up)
+
+        def give_up(self) -> None:
+            raise AssertionError("it is gone")
+
+    world = World(100)
+    owner = Owner()
+    assert owner.account.charge(60)
+    seen = ref(owner)
+    gc.disable()
+    try:
+        del owner
+        assert seen() is None
+    finally:
+        gc.enable()
+    world.now += PATIENCE + 1
+    assert world.account("other").charge(60), "what nobody holds any more can be taken away"
+    assert world.budget.in_use_bytes == 60
 
 
 def test_requests_that_together_need_more_than_there_is_all_finish_by_trying_again() -> None:

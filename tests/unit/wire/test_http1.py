@@ -27,10 +27,14 @@ class Pipe(asyncio.Transport):
         self.sent = b""
         self.reading = True
         self.closed = self.aborted = self.half_closed = False
+        self.unsent_bytes = 0
 
     def write(self, data: Any) -> None:
         assert not self.half_closed
         self.sent += data
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
 
     def pause_reading(self) -> None:
         assert self.reading
