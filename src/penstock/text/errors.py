@@ -12,6 +12,7 @@ CLASSES: dict[str, type[errors.PenstockError]] = {
     "unknown-version": errors.InvalidArgumentError,
     "too-large": errors.InvalidArgumentError,
     "too-slow": errors.UnavailableError,
+    "busy": errors.UnavailableError,
     "unknown-type": errors.InvalidArgumentError,
     "unknown-package": errors.InvalidArgumentError,
     "wrong-count": errors.InvalidArgumentError,

@@ -83,6 +83,18 @@ class FrameReader:
         return self._stage == _HEADER and not self._held
 
     @property
+    def held_bytes(self) -> int:
+        """What is kept of a message that is not whole yet."""
+        if self._stage == _HEADER:
+            return self._held_bytes
+        return self._held_bytes + sum(len(content) for _, content in self._packages)
+
+    def forget(self) -> None:
+        """Nobody will read on: what has come of a message need not be kept."""
+        self._stage, self._need = _HEADER, HEADER_BYTES
+        self._held, self._held_bytes, self._packages = [], 0, []
+
+    @property
     def owes_line_feed(self) -> bool:
         return self._due
 

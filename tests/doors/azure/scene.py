@@ -20,6 +20,7 @@ from penstock.doors.azure.server import AzureDoor, Options
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
+from penstock.wire.budget import Budget
 from tests.doors.azure.signing import ACCOUNT, VERSION, account_sas
 
 T = TypeVar("T")
@@ -141,7 +142,9 @@ def place_of(answer: Answer, queue: str = "orders") -> str:
 
 
 @contextmanager
-def opened(*, accounts: str | None = None, now: int | None = None, **options: Any) -> Iterator[Scene]:
+def opened(
+    *, accounts: str | None = None, now: int | None = None, budget: Budget | None = None, **options: Any
+) -> Iterator[Scene]:
     """A door that lives as long as the block."""
     clock = ManualClock(time.time_ns() if now is None else now)
     loop = asyncio.new_event_loop()
@@ -158,6 +161,7 @@ def opened(*, accounts: str | None = None, now: int | None = None, **options: An
             accounts=read_accounts(accounts),
             log=logging.getLogger("test.azure"),
             options=Options(**options),
+            budget=budget,
         )
         await door.start()
         return queue, door

@@ -20,6 +20,7 @@ from penstock.doors.text.limits import Limits
 from penstock.doors.text.server import TextDoor
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
+from penstock.wire.budget import Budget
 
 SECONDS = 20.0  # only a failing test waits so long
 _SILENCES = count()
@@ -171,6 +172,7 @@ async def set_up(
     unix_path: Path | None = None,
     tls: ssl.SSLContext | None = None,
     port: int = 0,
+    budget: Budget | None = None,
 ) -> Stage:
     queue = AsyncMessageQueue(journal or MemoryJournal(), limits=broker)
     await queue.start()
@@ -183,6 +185,7 @@ async def set_up(
         limits=limits,
         unix_path=str(unix_path) if unix_path else None,
         tls=tls,
+        budget=budget,
     )
     await door.start()
     return Stage(queue, door)

@@ -29,6 +29,10 @@ class Batch:
         self.contents = contents
         self.appended: Appended | None = None
 
+    def count(self) -> int:
+        """Bytes."""
+        return sum(map(len, self.contents))
+
     def append(self) -> None:
         self.appended = self.queue.append(self.contents)
 
@@ -73,7 +77,7 @@ class Turn:
 
     def count(self, batch: Batch) -> None:
         self.messages += len(batch.contents)
-        self.bytes += sum(map(len, batch.contents))
+        self.bytes += batch.count()
 
     def fail(self, error: BaseException, batch: Batch | None = None) -> Fault | None:
         """Sends, those of one batch or all, are refused, with one answer each; the last of these."""

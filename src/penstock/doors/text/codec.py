@@ -75,6 +75,15 @@ class Decoder:
         return self._reader.between
 
     @property
+    def held_bytes(self) -> int:
+        """What is kept of a message that is not whole yet."""
+        return self._reader.held_bytes
+
+    def forget(self) -> None:
+        """Nobody will read on."""
+        self._reader.forget()
+
+    @property
     def refused(self) -> int:
         return self._reader.refused
 

@@ -1,8 +1,9 @@
 """One client's connection: it reads requests, has them carried out, and answers in order.
 
 The rule kept here: what one read brings is decided at once, in order, and answered after one commit; reading pauses
-while the client does not read or too much waits to become durable; and a connection ends by its client, a fault, a
-deadline or the stop of the door, in every case without an exception that reaches the event loop.
+while the client does not read or too much waits to become durable; what is held is charged to the budget of all
+doors; and a connection ends by its client, a fault, a deadline or the stop of the door, in every case without an
+exception that reaches the event loop.
 """
 
 from __future__ import annotations
@@ -10,54 +11,32 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import cast
 
 from penstock.doors.text.answers import Turn, encode_answers
 from penstock.doors.text.codec import Decoder
 from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of
-from penstock.doors.text.limits import Limits
-from penstock.doors.text.queues import Queues
+from penstock.doors.text.host import Host
+from penstock.doors.text.memory import PENDING, READING, UNSENT, Memory
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
 from penstock.doors.text.sockets import keep_alive
-from penstock.doors.text.windows import Place, Window
-from penstock.errors import PenstockError
-from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND, Maxima
+from penstock.doors.text.windows import Window
+from penstock.errors import PenstockError, ResourceExhaustedError
+from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND
 
 _NEVER = math.inf
 
 
-class Host(Protocol):
-    """What a connection needs of its door."""
-
-    limits: Limits
-    maxima: Maxima
-    queues: Queues
-    now: float  # of the last sweep; deadlines need no better clock
-    stopping: bool
-
-    def opened(self, connection: Connection) -> bool:
-        """Count a connection in; False if it is one too many."""
-
-    def closed(self, connection: Connection) -> None: ...
-
-    def committed(self) -> asyncio.Future[None]: ...
-
-    def acknowledge(self, subscription: int, places: Sequence[Place]) -> object: ...
-
-    def complain(self, connection: Connection, code: str, sentence: str) -> None: ...
-
-    def bug(self, error: BaseException) -> None: ...
-
-
 class Connection(asyncio.Protocol):
     __slots__ = (
+        "__weakref__",
         "_closing",
         "_decoder",
         "_encrypted",
         "_ending",
         "_faulty",
         "_host",
+        "_memory",
         "_paused",
         "_pending_bytes",
         "_pending_messages",
@@ -78,6 +57,7 @@ class Connection(asyncio.Protocol):
         self.reading = True  # whether the client takes what it is sent
         self.promised_bytes = 0
         self._decoder = Decoder(host.maxima)
+        self._memory = Memory(host.budget)
         self._transport: asyncio.Transport | None = None
         self._windows: dict[bytes, Window] | None = None  # made with the first; most idle connections have none
         self._turns: deque[Turn] | None = None  # decided, not yet durable
@@ -110,6 +90,7 @@ class Connection(asyncio.Protocol):
         was_between = self._decoder.between
         try:
             events = self._decoder.feed(data)
+            fits = self._memory.hold(READING, self._decoder.held_bytes, self._too_busy)
             self._carry_out(events)
         except Exception as error:  # noqa: BLE001 - a bug must end this connection, not the server
             self._host.bug(error)
@@ -117,6 +98,8 @@ class Connection(asyncio.Protocol):
             return
         if was_between or events or self._decoder.between:
             self._set_deadline()
+        if not fits:
+            self._too_busy()
 
     def eof_received(self) -> bool:
         """T-040: all that was received is carried out and answered, then we close."""
@@ -131,6 +114,8 @@ class Connection(asyncio.Protocol):
         self._ending = True
         self._transport = None
         self.reading = False
+        self._decoder.forget()
+        self._memory.close()
         windows, self._windows = self._windows or {}, None
         for window in windows.values():
             window.feed.leave(window)
@@ -146,10 +131,13 @@ class Connection(asyncio.Protocol):
         self.reading = False
         self._unsent_bytes = self._transport.get_write_buffer_size() if self._transport is not None else 0
         self.deadline = self._host.now + self._host.limits.write_seconds
+        if not self._memory.hold(UNSENT, self._unsent_bytes, self.abort):
+            self.abort()
         self._balance()
 
     def resume_writing(self) -> None:
         self.reading = True
+        self._memory.hold(UNSENT, 0, self.abort)
         self._set_deadline()
         self._balance()
         for window in (self._windows or {}).values():
@@ -209,14 +197,21 @@ class Connection(asyncio.Protocol):
         batches = list(turn.batches.values())
         for place, batch in enumerate(batches):
             try:
+                self._charge(turn.bytes + batch.count())
                 batch.append()
                 turn.count(batch)
             except PenstockError as error:
+                self._memory.hold(PENDING, self._pending_bytes + turn.bytes)
                 fault = turn.fail(error, batch)
                 if fault is not None and self._note(fault):
                     for rest in batches[place + 1 :]:
                         turn.fail(error, rest)
                     return
+
+    def _charge(self, size: int) -> None:
+        """ResourceExhaustedError if there is no memory for so many more bytes until they are durable."""
+        if not self._memory.hold(PENDING, self._pending_bytes + size):
+            raise ResourceExhaustedError("The endpoint is busy: send this again later.")
 
     def _settle(self, turn: Turn) -> None:
         """Answer now, or when all that was decided is durable; and close if this was the end."""
@@ -291,6 +286,13 @@ class Connection(asyncio.Protocol):
             self._ending = self._faulty = True
         return ends
 
+    def _too_busy(self) -> None:
+        """There is no memory for the message that is being read."""
+        if not self._ending:
+            refused = self._decoder.refused
+            self._decoder.forget()
+            self._report(Fault(self._decoder.version, "busy", "The endpoint is busy: send this again later.", refused))
+
     def _report(self, fault: Fault) -> None:
         """A fault that no request of this moment caused."""
         turn = Turn()
@@ -314,6 +316,7 @@ class Connection(asyncio.Protocol):
         turn = self._turns.popleft()
         self._pending_bytes -= turn.bytes
         self._pending_messages -= turn.messages
+        self._memory.hold(PENDING, self._pending_bytes)
         error = committed.exception()
         if error is not None:
             turn.fail(error)

@@ -10,7 +10,7 @@ from penstock import errors
 from penstock.doors.text.requests import Fault
 
 # T-052: after these the connection closes. The first three come from the frames themselves.
-CLOSING = {"malformed", "unknown-version", "too-large", "too-slow", "internal"}
+CLOSING = {"malformed", "unknown-version", "too-large", "too-slow", "busy", "internal"}
 
 # T-051: after these it goes on.
 GOING_ON = {

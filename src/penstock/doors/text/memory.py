@@ -1,0 +1,45 @@
+"""What one connection of the text door holds in memory, charged to the budget of all doors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.wire.budget import SMALL_BYTES, Account, Budget
+
+READING, PENDING, UNSENT = "reading", "pending", "unsent"
+
+
+class Memory:
+    """Its accounts are made when there is something to charge: most connections are idle, or send small messages."""
+
+    __slots__ = ("_accounts", "_budget")
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._accounts: dict[str, Account] | None = None
+
+    def hold(self, kind: str, size: int, give_up: Callable[[], None] | None = None) -> bool:
+        """So many bytes of a kind are held now; False if there is no memory for them.
+
+        Without `give_up` they cannot be taken away any more.
+        """
+        accounts = self._accounts
+        if size <= SMALL_BYTES and accounts is None:
+            return True
+        if accounts is None:
+            accounts = self._accounts = {}
+        account = accounts.get(kind)
+        if account is None:
+            account = accounts[kind] = self._budget.account(give_up or _nothing)
+        fits = account.hold(size if size > SMALL_BYTES else 0)
+        if give_up is None:
+            account.keep()
+        return fits
+
+    def close(self) -> None:
+        for account in (self._accounts or {}).values():
+            account.close()
+
+
+def _nothing() -> None:
+    """Nothing can be given up."""

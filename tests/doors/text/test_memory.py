@@ -1,0 +1,167 @@
+"""T-067: what clients make the door hold is charged to one budget, and released when they are done or gone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.wire.budget import Budget
+from tests.doors.text.stage import Peer, Stage, consume, play, send
+from tests.unit.faces.journals import ToldJournal
+
+KIB = 1 << 10
+BUSY = "busy"
+
+
+async def begin(stage: Stage, peer: Peer, size: int, sent: int, version: int = 2) -> bytes:
+    """Send the first bytes of a message; the rest of it."""
+    message = send(b"q", bytes(size), version)
+    before = stage.door.budget.in_use_bytes
+    await peer.say(message[:sent])
+    await stage.until(lambda: stage.door.budget.in_use_bytes >= before + sent - 1 * KIB)
+    return message[sent:]
+
+
+def test_a_message_is_charged_until_it_is_durable() -> None:
+    """T-067."""
+    journal, budget = ToldJournal(), Budget(1 << 20)
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(send(b"q", b"the queue is there now"))
+        await peer.hear()
+        rest = await begin(stage, peer, 100 * KIB, 60 * KIB)
+        journal.gate.clear()
+        await peer.say(rest)
+        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 2)
+        assert budget.in_use_bytes == 100 * KIB
+        journal.gate.set()
+        assert (await peer.hear()).type == 5
+        assert budget.in_use_bytes == 0
+
+    play(scene, journal=journal, budget=budget)
+
+
+def test_an_aborted_message_is_released_at_once() -> None:
+    """T-067."""
+    budget = Budget(100 * KIB)
+
+    async def scene(stage: Stage) -> None:
+        for _ in range(20):
+            peer = await stage.peer()
+            await begin(stage, peer, 90 * KIB, 80 * KIB)
+            peer.vanish()
+            await stage.until(lambda: budget.in_use_bytes == 0)
+        assert budget.refusals == 0
+
+    play(scene, budget=budget)
+
+
+def test_a_message_there_is_no_memory_for_is_refused_half_way_and_others_go_on() -> None:
+    """T-067: the newest is told; small messages and the older one pass."""
+    budget = Budget(100 * KIB)
+
+    async def scene(stage: Stage) -> None:
+        older, newer, small = await stage.peer(), await stage.peer(), await stage.peer()
+        rest = await begin(stage, older, 90 * KIB, 80 * KIB)
+        await newer.say(send(b"q", bytes(60 * KIB))[: 50 * KIB])
+        refused = await newer.hear()
+        assert (refused.code, refused.packages[8]) == (BUSY, b"001")
+        assert await newer.end() == b""
+        await small.say(send(b"q", b"small"))
+        assert (await small.hear()).type == 5
+        await older.say(rest)
+        assert (await older.hear()).type == 5
+        assert stage.door.counts[BUSY] == 1
+
+    play(scene, budget=budget)
+
+
+def test_version_01_is_closed_when_there_is_no_memory() -> None:
+    """T-053, T-067."""
+    budget = Budget(100 * KIB)
+
+    async def scene(stage: Stage) -> None:
+        await begin(stage, await stage.peer(), 90 * KIB, 80 * KIB)
+        newer = await stage.peer()
+        await newer.say(send(b"q", bytes(60 * KIB), version=1)[: 50 * KIB])
+        assert await newer.end() == b""
+
+    play(scene, budget=budget)
+
+
+def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_on() -> None:
+    """T-067: they came at once, so nothing of them is left to read."""
+    journal, budget = ToldJournal(), Budget(50 * KIB)
+
+    async def scene(stage: Stage) -> None:
+        first, second = await stage.peer(), await stage.peer()
+        await first.say(send(b"q", b"the queue is there now"))
+        await first.hear()
+        journal.gate.clear()
+        await first.say(send(b"q", bytes(20 * KIB)), send(b"q", bytes(20 * KIB)))
+        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 3)
+        await second.say(send(b"q", bytes(20 * KIB)))
+        assert (await second.hear()).code == "full"
+        journal.gate.set()
+        assert [each.type for each in await first.hear_many(2)] == [5, 5]
+        await second.say(send(b"q", bytes(20 * KIB)))
+        assert (await second.hear()).type == 5
+        assert budget.in_use_bytes == 0
+
+    play(scene, journal=journal, budget=budget)
+
+
+def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:
+    """T-067: eight clients, each of which needs a third of the budget, all half way: all get through in the end."""
+    budget = Budget(300 * KIB)
+
+    async def upload(stage: Stage, half_way: asyncio.Barrier) -> int:
+        message, attempts = send(b"q", bytes(100 * KIB)), 0
+        while True:
+            attempts += 1
+            peer = await stage.peer()
+            try:
+                await peer.say(message[: 50 * KIB])
+                if attempts == 1:
+                    await half_way.wait()
+                await peer.say(message[50 * KIB :])
+                if (await peer.hear()).type == 5:
+                    return attempts
+            except (ConnectionError, asyncio.IncompleteReadError):
+                pass  # refused, and closed on what it still sent
+
+    async def scene(stage: Stage) -> None:
+        half_way = asyncio.Barrier(8)
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            tasks = [group.create_task(upload(stage, half_way)) for _ in range(8)]
+        assert sum(task.result() for task in tasks) > 8, "the budget was never short"
+        assert stage.queue.topic(stage.names("q")[0]).tail == 8
+
+    play(scene, budget=budget)
+
+
+@pytest.mark.parametrize("limit_bytes", [64 << 20, 11 << 20], ids=["enough", "spent"])
+def test_what_clients_do_not_read_is_charged_until_they_go(limit_bytes: int) -> None:
+    """T-034, T-064, T-067: beyond the budget they are closed, and their messages return."""
+    budget = Budget(limit_bytes)
+
+    async def scene(stage: Stage) -> None:
+        sender = await stage.peer()
+        for _ in range(4):
+            await sender.say(send(b"q", bytes(10 << 20)))
+            await sender.hear()
+        deaf = [await stage.peer(limit=1) for _ in range(4)]
+        for peer in deaf:
+            await peer.say(consume(b"q", 10))
+        if limit_bytes == 11 << 20:
+            await stage.until(lambda: budget.refusals >= 1)
+            assert budget.in_use_bytes <= limit_bytes
+        else:
+            await stage.until(lambda: budget.in_use_bytes > 4 << 20)
+        for peer in deaf:
+            peer.vanish()
+        await stage.until(lambda: budget.in_use_bytes == 0 and stage.in_flight("q") == 0)
+
+    play(scene, budget=budget)
