@@ -14,6 +14,7 @@ import pytest
 
 from penstock.doors.google import messages as m
 from penstock.doors.google.server import Options
+from penstock.errors import UnavailableError
 from tests.doors.google.world import SECONDS, Client, World, opened, rest
 
 
@@ -174,6 +175,44 @@ def test_a_token_that_its_public_key_confirms(world: World, client: Client, endp
     assert (claims["email"], claims["email_verified"]) == ("pusher@example.com", True)
     discovery = rest(world.address, "GET", "/.well-known/openid-configuration")[1]
     assert discovery["jwks_uri"] == f"http://{world.address}/oauth2/v3/certs"
+
+
+def test_a_bug_met_by_one_message_does_not_end_pushing(
+    world: World, client: Client, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [RuntimeError("a bug"), ModuleNotFoundError("a package")]
+    tokens = world.door._push._tokens
+    authorization = tokens.authorization
+
+    async def failing(*arguments: str) -> str:
+        if failures:
+            raise failures.pop()
+        return await authorization(*arguments)
+
+    monkeypatch.setattr(tokens, "authorization", failing)
+    topic = client.topic()
+    client.subscription(topic, push_config={"push_endpoint": endpoint.url, "oidc_token": {"audience": "me"}})
+    client.publish(topic, b"1")
+    ((headers, _),) = endpoint.wait_for(1)
+    assert (headers["authorization"][:7], failures) == ("Bearer ", [])
+
+
+def test_a_queue_that_fails_for_a_while_does_not_end_pushing(
+    world: World, client: Client, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[Exception] = [UnavailableError("The disk is full"), RuntimeError("a bug")]
+    pull = world.queue.pull
+
+    async def failing(*arguments: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await pull(*arguments, **options)
+
+    topic = client.topic()
+    monkeypatch.setattr(world.queue, "pull", failing)
+    client.subscription(topic, push_config={"push_endpoint": endpoint.url})
+    client.publish(topic, b"1")
+    assert len(endpoint.wait_for(1)) == 1
 
 
 REFUSED = [

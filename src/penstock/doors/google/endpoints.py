@@ -22,7 +22,33 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NAT64 = ip_network("64:ff9b::/96")
 _COMPATIBLE = ip_network("::/96")
-_SITE_LOCAL = ip_network("fec0::/10")  # deprecated, and global to the standard library
+# IANA's special-purpose registries: what is not globally reachable, and what is for no host at all. The list is ours,
+# because what `is_global` says differs from one Python to the next. Of IPv6 only 2000::/3 is given out as unicast, so
+# what has its place elsewhere (64:ff9b:1::/48, 100::/64, 5f00::/16, fc00::/7, fe80::/10, ff00::/8) needs no row.
+_GLOBAL_UNICAST = ip_network("2000::/3")
+_NOT_GLOBAL = [
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # shared behind a carrier
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",
+        "192.88.99.0/24",  # the way to 6to4
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",
+        "2001::/23",  # protocol assignments
+        "2001:db8::/32",
+        "3fff::/20",  # documentation
+    )
+]
 
 
 class DeniedError(Exception):
@@ -81,8 +107,15 @@ class Endpoints:
             return
         if not target.secure:
             raise DeniedError("only https is allowed")
-        if not bare.is_global or bare.is_multicast or bare in _SITE_LOCAL:
+        if not is_global(bare):
             raise DeniedError("this address is not allowed")
+
+
+def is_global(address: Address) -> bool:
+    """Whether an unwrapped address is one of the public internet."""
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
+    return not any(address in network for network in _NOT_GLOBAL)
 
 
 def unwrapped(address: Address) -> Address:

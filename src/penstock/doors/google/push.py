@@ -82,14 +82,22 @@ class Push:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            wanted = {each.name: plan for each in self._queue.subscriptions() if (plan := plan_of(each)) is not None}
-            for name, (plan, task) in list(self._running.items()):
-                if wanted.get(name) != plan or task.done():
-                    task.cancel()
-                    del self._running[name]
-            for name in wanted.keys() - self._running.keys():
-                pusher = Pusher(self._queue, self._postman, self._tokens, self._log, name, wanted[name])
-                self._running[name] = (wanted[name], asyncio.get_running_loop().create_task(pusher.run()))
+            try:
+                self._follow()
+            except Exception as error:  # noqa: BLE001 - one subscription that cannot be read must not end all pushing
+                self._log.error("push could not follow its subscriptions: %s", where(error))
+                await asyncio.sleep(PAUSE_MAX_SECONDS)
+                self._changed.set()
+
+    def _follow(self) -> None:
+        wanted = {each.name: plan for each in self._queue.subscriptions() if (plan := plan_of(each)) is not None}
+        for name, (plan, task) in list(self._running.items()):
+            if wanted.get(name) != plan or task.done():
+                task.cancel()
+                del self._running[name]
+        for name in wanted.keys() - self._running.keys():
+            pusher = Pusher(self._queue, self._postman, self._tokens, self._log, name, wanted[name])
+            self._running[name] = (wanted[name], asyncio.get_running_loop().create_task(pusher.run()))
 
 
 def plan_of(metadata: Any) -> Plan | None:
@@ -120,13 +128,17 @@ class Pusher:
         self._told = ""  # the last trouble in the log, so that it is told once
 
     async def run(self) -> None:
-        try:
-            while True:
+        while True:
+            try:
                 await self._round()
-        except NotFoundError:
-            return  # deleted
-        except Exception as error:  # noqa: BLE001 - a bug here must not end in silence
-            self._log.error("pushing %s failed: %s", self._name, where(error))
+            except NotFoundError:
+                return  # deleted
+            except PenstockError as error:  # the store takes nothing just now
+                self._tell(f"could not pull: {error.message}")
+                await self._pause(failed=True)
+            except Exception as error:  # noqa: BLE001 - a bug met once must not end pushing
+                self._log.error("pushing %s failed: %s", self._name, where(error))
+                await self._pause(failed=True)
 
     async def _round(self) -> None:
         deliveries = await self._queue.pull(
@@ -139,14 +151,13 @@ class Pusher:
         if not deliveries:
             return
         results = await asyncio.gather(*(self._in_order(lane) for lane in lanes(deliveries)))
-        self._adapt(failed=not all(results))
-        if self._pause_seconds:
-            await asyncio.sleep(self._pause_seconds)
+        await self._pause(failed=not all(results))
 
-    def _adapt(self, *, failed: bool) -> None:
+    async def _pause(self, *, failed: bool) -> None:
         if failed:
             self._at_once = max(self._at_once // 2, AT_ONCE_MIN)
             self._pause_seconds = min(max(self._pause_seconds * 2, PAUSE_MIN_SECONDS), PAUSE_MAX_SECONDS)
+            await asyncio.sleep(self._pause_seconds)
         else:
             self._at_once = min(self._at_once * 2, AT_ONCE_MAX)
             self._pause_seconds = 0.0
@@ -168,6 +179,9 @@ class Pusher:
             status = await self._post(delivery)
         except (OSError, DeniedError, CallError) as error:  # TimeoutError is an OSError
             self._tell(f"{type(error).__name__}: {error}")
+            return False
+        except Exception as error:  # noqa: BLE001 - a bug met by one message: it goes back, the others go on
+            self._log.error("push of %s failed: %s", self._name, where(error))
             return False
         if status not in ACKING:
             self._tell(f"the endpoint answered {status}")

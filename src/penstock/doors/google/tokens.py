@@ -45,12 +45,16 @@ class Tokens:
         return f"Bearer {token}"
 
     def _sign(self, key: Any, email: str, audience: str, now: int) -> str:
-        import jwt
-
-        claims = {"iss": ISSUER, "aud": audience, "azp": email, "sub": email, "email": email, "email_verified": True}
-        return jwt.encode(
-            {**claims, "iat": now, "exp": now + LIFE_SECONDS}, key, algorithm="RS256", headers={"kid": key_id(key)}
-        )
+        claims: dict[str, Any] = {
+            "iss": ISSUER,
+            "aud": audience,
+            "azp": email,
+            "sub": email,
+            "email": email,
+            "email_verified": True,
+        }
+        claims |= {"iat": now, "exp": now + LIFE_SECONDS}
+        return _signed(key, {"alg": "RS256", "typ": "JWT", "kid": key_id(key)}, claims)
 
     async def _private_key(self) -> Any:
         async with self._lock:
@@ -73,6 +77,15 @@ class Tokens:
         content = {"issuer": ISSUER, "jwks_uri": f"{base}{CERTS_PATH}", "response_types_supported": ["id_token"]}
         content |= {"subject_types_supported": ["public"], "id_token_signing_alg_values_supported": algorithms}
         return json.dumps(content).encode()
+
+
+def _signed(key: Any, head: dict[str, str], claims: dict[str, Any]) -> str:
+    """A JSON Web Token: RFC 7519, signed as RFC 7515 says for RS256."""
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    content = f"{_base64url(json.dumps(head).encode())}.{_base64url(json.dumps(claims).encode())}"
+    return f"{content}.{_base64url(key.sign(content.encode(), PKCS1v15(), SHA256()))}"
 
 
 def _make(_: bytes) -> Any:
@@ -112,5 +125,8 @@ def _public(key: Any) -> dict[str, str]:
 
 
 def _unsigned(number: int) -> str:
-    data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return _base64url(number.to_bytes((number.bit_length() + 7) // 8, "big"))
+
+
+def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
