@@ -234,9 +234,9 @@ def test_what_an_account_sas_says_counts(azure: Scene, changes: dict[str, str], 
         ("POST", "orders/messages", "a", "o"),
         ("GET", "orders/messages", "p", "o"),
         ("GET", "orders/messages?peekonly=true", "r", "o"),
-        ("DELETE", "orders/messages", "d", "oc"),
-        ("PUT", "orders/messages/x?popreceipt=MDAw&visibilitytimeout=1", "u", "oc"),
-        ("DELETE", "orders/messages/x?popreceipt=MDAw", "p", "oc"),
+        ("DELETE", "orders/messages", "d", "o"),
+        ("PUT", "orders/messages/x?popreceipt=MDAw&visibilitytimeout=1", "u", "o"),
+        ("DELETE", "orders/messages/x?popreceipt=MDAw", "p", "o"),
         ("GET", "orders?comp=acl", "", ""),
         ("PUT", "orders?comp=acl", "", ""),
         ("POST", "orders-poison?comp=redrive", "", ""),
@@ -381,3 +381,17 @@ def test_policies_come_back_as_they_were_given(orders: Scene) -> None:
     headers = headers_of(orders)
     answer = orders.send("GET", target, headers=headers | {"Authorization": shared_key("GET", target, headers)})
     assert answer.body.endswith(b"<SignedIdentifiers />")
+
+
+def test_the_time_frame_of_a_signature_is_said_as_the_service_says_it(azure: Scene) -> None:
+    sas = account_sas(st="2020-01-01T00:00:00Z", se="2020-01-02T00:00:00Z")
+    answer = azure.ask("GET", "?comp=list", sas=sas)
+    assert (answer.status, answer.code) == (403, "AuthenticationFailed")
+    assert answer.text("Message").startswith(
+        "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
+        "including the signature.\n"
+    )
+    assert answer.text("AuthenticationErrorDetail").startswith(
+        "Signature not valid in the specified time frame: Start [Wed, 01 Jan 2020 00:00:00 GMT] - "
+        "Expiry [Thu, 02 Jan 2020 00:00:00 GMT] - Current ["
+    )

@@ -137,6 +137,44 @@ def test_delete_message_validates_its_receipt(inbox: Scene) -> None:
     assert count(inbox) == 1
 
 
+@pytest.mark.parametrize("receipt", ["not*base64", "abc", "", "AgAAAAMAAAAAAAAA"])
+def test_a_receipt_is_judged_after_queue_and_message(inbox: Scene, receipt: str) -> None:
+    """003 AC4, AC5: QueueNotFound, then MessageNotFound, then InvalidPopReceipt, whatever the receipt looks like."""
+    put(inbox)
+    found = get(inbox).text("MessageId")
+    for method, more in (("DELETE", ""), ("PUT", "&visibilitytimeout=1")):
+        for place, expected in (
+            (f"absent/messages/{found}", (404, "QueueNotFound")),
+            (f"inbox/messages/{uuid.uuid4()}", (404, "MessageNotFound")),
+            (f"inbox/messages/{found}", (400, "InvalidPopReceipt")),
+        ):
+            answer = inbox.dialect(method, f"{place}?popreceipt={receipt}{more}")
+            assert (answer.status, answer.code) == expected
+    assert count(inbox) == 1
+
+
+def test_metadata_may_have_names_with_a_hyphen(azure: Scene) -> None:
+    """003: the dialect takes the metadata of the specification's clients, whose names have hyphens."""
+    assert azure.dialect("PUT", "inbox", **{"x-ms-meta-my-key": "1"}).status == 201
+    assert azure.dialect("GET", "inbox?comp=metadata").headers["x-ms-meta-my-key"] == "1"
+    assert azure.dialect("GET", "?comp=list&include=metadata").xml.findtext("Queues/Queue/Metadata/my-key") == "1"
+    assert azure.dialect("PUT", "inbox?comp=metadata", **{"x-ms-meta-other-key": "2"}).status == 204
+    assert azure.dialect("GET", "inbox?comp=metadata").headers["x-ms-meta-other-key"] == "2"
+    for name in ("-a", "1-a", "a.b"):
+        assert azure.dialect("PUT", "other", **{f"x-ms-meta-{name}": "1"}).code == "InvalidMetadata"
+
+
+def test_a_message_may_be_hidden_for_the_whole_default_life(inbox: Scene) -> None:
+    """003 AC1: visibilitytimeout up to 604800, with the default time to live; and then it can be received."""
+    answer = put(inbox, query="?visibilitytimeout=604800")
+    assert answer.status == 201
+    inbox.clock.advance(604800 - 1)
+    assert get(inbox).texts("MessageText") == []
+    inbox.clock.advance(1)
+    assert get(inbox).texts("MessageText") == [HELLO]
+    assert put(inbox, query="?visibilitytimeout=10&messagettl=10").code == "InvalidQueryParameterValue"
+
+
 def test_message_properties(inbox: Scene) -> None:
     """003 AC6: seven properties; the id is a version 4 UUID, the receipt Base64 and unique per delivery."""
     for _ in range(3):

@@ -62,6 +62,7 @@ def test_every_code_that_is_used_is_known() -> None:
             ("visibilitytimeout", "-1", "0", str(WEEK)),
         ),
         ("GET", "?comp=list&maxresults=0", "OutOfRangeQueryParameterValue", ("maxresults", "0", "1", "5000")),
+        ("GET", "?comp=list&timeout=0", "OutOfRangeQueryParameterValue", ("timeout", "0", "1", "2147483647")),
     ],
 )
 def test_a_number_out_of_range(
@@ -85,6 +86,12 @@ def test_a_number_out_of_range(
         ),
         ("POST", "orders/messages?messagettl=ten", "Not an integer"),
         ("GET", "orders/messages?numofmessages=1.5", "Not an integer"),
+        ("GET", "orders/messages?timeout=abc", "Not an integer"),
+        ("POST", "orders/messages?timeout=", "Not an integer"),
+        ("GET", "?comp=list&timeout=1.5", "Not an integer"),
+        ("GET", "orders/messages?peekonly=maybe", "Not a boolean"),
+        ("GET", "orders/messages?peekonly=1", "Not a boolean"),
+        ("GET", "orders/messages?peekonly=true&visibilitytimeout=5", "Not a valid parameter in conjunction with peek"),
         ("GET", "orders/messages?visibilitytimeout=%C2%B2", "Not an integer"),
         ("GET", "orders/messages?numofmessages=1&numofmessages=2", "Given more than once"),
         ("DELETE", "orders/messages/x", "Invalid pop receipt format"),
@@ -211,8 +218,30 @@ def test_an_update_needs_its_timeout(orders: Scene) -> None:
     ],
 )
 def test_a_name_that_no_queue_can_have(azure: Scene, name: str, code: str) -> None:
-    answer = azure.ask("PUT", name)
-    assert (answer.status, answer.code) == (400, code)
+    """Whatever is asked of it: that no such queue is there would be true, and would hide the mistake."""
+    for method, path in (
+        ("PUT", name),
+        ("DELETE", name),
+        ("GET", f"{name}?comp=metadata"),
+        ("PUT", f"{name}?comp=metadata"),
+        ("GET", f"{name}/messages"),
+        ("GET", f"{name}/messages?peekonly=true"),
+        ("POST", f"{name}/messages"),
+        ("DELETE", f"{name}/messages"),
+        ("DELETE", f"{name}/messages/x?popreceipt=MDAw"),
+    ):
+        answer = azure.ask(method, path, body_of("x") if method == "POST" else None)
+        assert (answer.status, answer.code) == (400, code), (method, path)
+
+
+def test_the_service_has_words_for_a_name(azure: Scene) -> None:
+    length = "The specified resource name length is not within the permissible limits.\n"
+    assert azure.ask("PUT", "ab").text("Message").startswith(length)
+    characters = "The specifed resource name contains invalid characters.\n"  # spelled as the service spells it
+    assert azure.ask("PUT", "under_score").text("Message").startswith(characters)
+    assert azure.dialect("GET", "under_score/messages").code == "InvalidQueueName"
+    range_words = "One of the request inputs is out of range.\n"
+    assert azure.ask("GET", "?comp=list&marker=%2Fother%2Fqueue").text("Message").startswith(range_words)
 
 
 @pytest.mark.parametrize("name", ["abc", "1-digit-first", "a" * 63, "000"])
@@ -337,3 +366,25 @@ def test_a_queue_of_another_topic_is_in_the_way(azure: Scene) -> None:
 
 
 Refusal = Callable[[Scene], Answer]
+
+
+def test_a_life_that_ends_while_hidden_names_the_visibility(orders: Scene) -> None:
+    answer = orders.ask("POST", "orders/messages?messagettl=10&visibilitytimeout=30", body_of("x"))
+    assert (answer.text("QueryParameterName"), answer.text("QueryParameterValue")) == ("visibilitytimeout", "30")
+
+
+CENTURY = 100 * 366 * 86400
+
+
+@pytest.mark.parametrize("seconds", [CENTURY + 1, 10**17])
+def test_a_time_to_live_that_was_cut_short_is_said(orders: Scene, seconds: int) -> None:
+    answer = orders.ask("POST", f"orders/messages?messagettl={seconds}", body_of("x"))
+    assert (answer.status, answer.headers["warning"]) == (201, f'299 - "messagettl was cut to {CENTURY} seconds"')
+    answer = orders.ask("POST", f"orders/messages?messagettl={CENTURY}", body_of("x"))
+    assert (answer.status, "warning" in answer.headers) == (201, False)
+
+
+@pytest.mark.parametrize("timeout", ["1", "30", "90", "100000"])
+def test_a_timeout_is_accepted_everywhere(orders: Scene, timeout: str) -> None:
+    assert orders.ask("GET", f"orders/messages?timeout={timeout}").status == 200
+    assert orders.ask("GET", f"orders/messages?timeout={timeout}&peekonly=False").status == 200

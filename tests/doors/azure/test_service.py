@@ -192,6 +192,8 @@ def test_a_preflight_needs_its_headers(azure: Scene, missing: str) -> None:
     asked = {"Origin": "https://page.example", "Access_Control_Request_Method": "PUT"}
     del asked[missing]
     assert preflight(azure, **asked)["code"] == "InvalidHeaderValue"
+    answer = azure.send("OPTIONS", f"/{ACCOUNT}/orders", headers={k.replace("_", "-"): v for k, v in asked.items()})
+    assert answer.text("Message").startswith("A required CORS header is not present.\n")
 
 
 def test_an_answer_to_a_page_says_whether_the_page_may_read_it(azure: Scene) -> None:

@@ -71,7 +71,59 @@ def test_a_token_lets_its_user_in(secure: Scene) -> None:
     assert signed_in(secure, "POST", "orders/messages", body_of("x")).status == 201
     for audience in ("https://storage.azure.com/", f"https://{ACCOUNT}.queue.core.windows.net"):
         assert signed_in(secure, "GET", "orders/messages", aud=audience).status == 200
-    assert signed_in(secure, "GET", "orders?comp=acl").code == "AuthorizationFailure"
+
+
+CLOUDS = ["core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de"]
+
+
+@pytest.mark.parametrize(
+    "audience",
+    [
+        *(f"https://storage.azure.{end}" for end in ("com", "cn", "us", "de")),
+        *(f"https://{ACCOUNT}.queue.{cloud}" for cloud in CLOUDS),
+        "e406a681-f3d4-42a8-90b6-c2b029497af1",
+    ],
+)
+def test_a_token_may_be_of_any_cloud(secure: Scene, audience: str) -> None:
+    for spelled in (audience, f"{audience}/", [audience]):
+        assert signed_in(secure, "GET", "?comp=list", aud=spelled).status == 200
+    other = audience.replace(ACCOUNT, "other") if ACCOUNT in audience else f"x{audience}"
+    assert signed_in(secure, "GET", "?comp=list", aud=other).status == 401
+
+
+def test_a_token_is_enough_for_policies_since_a_version_of_the_service(secure: Scene) -> None:
+    """Get and Set Queue ACL take a token from 2025-07-05 on, before it a key only."""
+    signed_in(secure, "PUT", "orders")
+    body = b"<SignedIdentifiers><SignedIdentifier><Id>one</Id></SignedIdentifier></SignedIdentifiers>"
+    bearer = f"Bearer {token(claims(secure))}"
+    for method, given, status in (("PUT", body, 204), ("GET", None, 200), ("HEAD", None, 200)):
+        for version, expected in (("2025-07-05", status), ("2026-10-06", status), ("2025-05-05", 403)):
+            answer = secure.ask(method, "orders?comp=acl", given, sas="", Authorization=bearer, x_ms_version=version)
+            assert answer.status == expected
+            assert answer.headers.get("x-ms-error-code") == (None if expected < 300 else "AuthorizationFailure")
+    answer = secure.ask("GET", "orders?comp=acl", sas="", Authorization=bearer, x_ms_version="2025-07-05")
+    assert answer.texts("Id") == ["one"]
+    answer = secure.ask("POST", "orders?comp=redrive", sas="", Authorization=bearer, x_ms_version="2025-07-05")
+    assert answer.code == "AuthorizationFailure"
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({"exp": 1}, "Lifetime validation failed. The token is expired."),
+        ({"nbf": 1 << 39}, "Lifetime validation failed. The token is not yet valid."),
+        ({"iss": "https://evil.example/"}, "Issuer validation failed. Issuer did not match."),
+        ({"aud": "https://vault.azure.net"}, "Audience validation failed. Audience did not match."),
+    ],
+)
+def test_what_is_wrong_with_a_token_is_said_as_the_service_says_it(
+    secure: Scene, changes: dict[str, object], detail: str
+) -> None:
+    answer = signed_in(secure, "GET", "?comp=list", **changes)
+    assert answer.text("AuthenticationErrorDetail") == detail
+    assert answer.text("Message").startswith(
+        "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from penstock.doors.azure.sas import check_sas
 from penstock.doors.azure.shared_key import check_shared_key
 
 _CLAIMS: Mapping[str, Any] = {}
-_KEY_ONLY = frozenset({Operation.GET_ACL, Operation.SET_ACL, Operation.REDRIVE})
+_POLICIES = frozenset({Operation.GET_ACL, Operation.SET_ACL})
+_POLICIES_SINCE = "2025-07-05"  # the first version in which a token is enough for them
 
 
 class Gatekeeper:
@@ -77,7 +78,7 @@ class Gatekeeper:
             self._check_sas(call, account, operation, now)
             if not claims.get("oid") or claims["oid"] != call.parameters.get("sduoid"):
                 raise not_authentic("The signature belongs to another user than the token.")
-        if operation in _KEY_ONLY:
+        if operation is Operation.REDRIVE or (operation in _POLICIES and call.version < _POLICIES_SINCE):
             raise AzureError("AuthorizationFailure")
         return claims
 

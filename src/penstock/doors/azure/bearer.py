@@ -23,6 +23,8 @@ ISSUERS = (
     "https://sts.windows-ppe.net",
 )
 RESOURCE = "https://storage.azure.com"
+RESOURCES = (RESOURCE, "https://storage.azure.cn", "https://storage.azure.us", "https://storage.azure.de")
+CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de")
 _APPLICATION = "e406a681-f3d4-42a8-90b6-c2b029497af1"
 _ZERO = "00000000-0000-0000-0000-000000000000"
 
@@ -34,12 +36,16 @@ def check_token(token: str, account: str, now: int) -> Mapping[str, Any]:
     if claims is None or None in times:
         raise refused("The token is not a JWT with nbf, iat and exp.")
     not_before, issued, expires = (int(each or 0) * SECOND for each in times)
-    if now < not_before or now < issued or now >= expires:
-        raise refused("The token is not in its time.")
+    if now >= expires:
+        raise refused("Lifetime validation failed. The token is expired.")
+    if now < not_before or now < issued:
+        raise refused("Lifetime validation failed. The token is not yet valid.")
     if not str(claims.get("iss", "")).startswith(ISSUERS):
-        raise refused("The issuer of the token is not known.")
-    if str(claims.get("aud", "")).rstrip("/") not in _audiences(account):
-        raise refused("The token is for another audience.")
+        raise refused("Issuer validation failed. Issuer did not match.")
+    named = claims.get("aud", "")
+    audiences = {str(each).rstrip("/") for each in (named if isinstance(named, list) else [named])}
+    if audiences.isdisjoint(_audiences(account)):
+        raise refused("Audience validation failed. Audience did not match.")
     return claims
 
 
@@ -50,7 +56,7 @@ def refused(detail: str) -> AzureError:
 
 
 def _audiences(account: str) -> set[str]:
-    return {RESOURCE, _APPLICATION, f"https://{account}.queue.core.windows.net"}
+    return {*RESOURCES, _APPLICATION, *(f"https://{account}.queue.{cloud}" for cloud in CLOUDS)}
 
 
 def _claims(token: str) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.doors.azure.errors import AzureError, Pairs, invalid_header
+from penstock.doors.azure.errors import AzureError, Pairs
 from penstock.doors.azure.properties import CorsRule
 from penstock.wire.message import Request
 
@@ -15,10 +15,11 @@ from penstock.wire.message import Request
 def preflight_headers(request: Request, rules: Sequence[CorsRule]) -> Pairs:
     """The answer to an OPTIONS request. AzureError if no rule allows what it asks."""
     origin, method = request.header("origin"), request.header("access-control-request-method").upper()
-    if not origin:
-        raise invalid_header("Origin", "")
-    if not method:
-        raise invalid_header("Access-Control-Request-Method", "")
+    for name, value in (("Origin", origin), ("Access-Control-Request-Method", method)):
+        if not value:
+            raise AzureError(
+                "InvalidHeaderValue", ("HeaderName", name), message="A required CORS header is not present."
+            )
     wanted = [word.strip() for word in request.header("access-control-request-headers").split(",") if word.strip()]
     for rule in rules:
         if method in rule.methods and _is_origin(rule, origin) and _all_allowed(rule, wanted):

@@ -10,21 +10,27 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.doors.azure.errors import AzureError, invalid_value
-from penstock.doors.azure.names import QUEUE_NAME_MAX, QUEUE_NAME_MIN, is_base64, is_queue_name
+from penstock.doors.azure.names import QUEUE_NAME_MAX, QUEUE_NAME_MIN, is_base64, is_metadata_name, is_queue_name
+
+_HYPHENED = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Dialect:
     receipt_mismatch: str  # the code for a receipt that is well formed but no longer, or never was, good
+    receipt_form_first: bool  # one that is not well formed is refused before queue and message are looked for
+    hidden_for_life: bool  # a message may be hidden for as long as it lives by default, and lives on
     get_visibility_min: int  # the shortest visibility timeout of a get
     existing_queue_is_conflict: bool  # even if its metadata is the same
     marker_is_last_name: bool  # NextMarker is the last name returned; otherwise the next one, with its account
     encode_text: Callable[[str], str]  # what becomes of the text of a message on its way in
     check_queue_name: Callable[[str], None]
+    is_metadata_name: Callable[[str], bool]
     unknown_parameter: Callable[[str, str], AzureError]
 
 
@@ -51,7 +57,8 @@ def _decodes(text: str) -> bool:
 
 def check_standard_name(name: str) -> None:
     if not QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX:
-        raise AzureError("OutOfRangeInput")
+        message = "The specified resource name length is not within the permissible limits."
+        raise AzureError("OutOfRangeInput", message=message)
     if not is_queue_name(name):
         raise AzureError("InvalidResourceName")
 
@@ -59,6 +66,10 @@ def check_standard_name(name: str) -> None:
 def check_seed_name(name: str) -> None:
     if not QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX or not is_queue_name(name):
         raise AzureError("InvalidQueueName")
+
+
+def is_seed_metadata_name(name: str) -> bool:
+    return _HYPHENED.fullmatch(name) is not None
 
 
 def standard_unknown_parameter(name: str, value: str) -> AzureError:
@@ -76,21 +87,27 @@ RECEIPT_ERRORS = {AZURITE_RECEIPTS: "PopReceiptMismatch", AZURE_RECEIPTS: "Messa
 def standard(receipt_errors: str = AZURITE_RECEIPTS) -> Dialect:
     return Dialect(
         receipt_mismatch=RECEIPT_ERRORS[receipt_errors],
+        receipt_form_first=True,
+        hidden_for_life=False,
         get_visibility_min=1,
         existing_queue_is_conflict=False,
         marker_is_last_name=False,
         encode_text=as_is,
         check_queue_name=check_standard_name,
+        is_metadata_name=is_metadata_name,
         unknown_parameter=standard_unknown_parameter,
     )
 
 
 SEED_003 = Dialect(
     receipt_mismatch="InvalidPopReceipt",
+    receipt_form_first=False,
+    hidden_for_life=True,
     get_visibility_min=0,
     existing_queue_is_conflict=True,
     marker_is_last_name=True,
     encode_text=base64_by_default,
     check_queue_name=check_seed_name,
+    is_metadata_name=is_seed_metadata_name,
     unknown_parameter=seed_unknown_parameter,
 )

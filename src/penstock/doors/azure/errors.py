@@ -20,7 +20,10 @@ _NOT_ALLOWED = "This request is not authorized to perform this operation"
 # code -> (status, sentence)
 CODES: dict[str, tuple[int, str]] = {
     "AccountIsDisabled": (403, "The specified account is disabled."),
-    "AuthenticationFailed": (403, f"{_SIGN_IN} Make sure the value of the Authorization header is formed correctly."),
+    "AuthenticationFailed": (
+        403,
+        f"{_SIGN_IN} Make sure the value of Authorization header is formed correctly including the signature.",
+    ),
     "AuthorizationFailure": (403, f"{_NOT_ALLOWED}."),
     "AuthorizationPermissionMismatch": (403, f"{_NOT_ALLOWED} using this permission."),
     "AuthorizationProtocolMismatch": (403, f"{_NOT_ALLOWED} using this protocol."),
@@ -30,12 +33,15 @@ CODES: dict[str, tuple[int, str]] = {
     "CorsPreflightFailure": (403, "CORS not enabled or no matching rule found for this request."),
     "EmptyMetadataKey": (400, "The key for one of the metadata key-value pairs is empty."),
     "InsufficientAccountPermissions": (403, "Write operations are not allowed."),
-    "InternalError": (500, "The server encountered an internal error. Please retry the request."),
-    "InvalidAuthenticationInfo": (401, f"{_SIGN_IN} The bearer token is not good."),
+    "InternalError": (500, "Server encountered an internal error. Please try again after some time."),
+    "InvalidAuthenticationInfo": (
+        401,
+        f"{_SIGN_IN} Please refer to the information in the www-authenticate header.",
+    ),
     "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
     "InvalidInput": (400, "One of the request inputs is not valid."),
     "InvalidMessageContent": (400, "The message text must not be empty."),
-    "InvalidMetadata": (400, "The specified metadata is invalid. It includes characters that are not permitted."),
+    "InvalidMetadata": (400, "The metadata specified is invalid. It has characters that are not permitted."),
     "InvalidPopReceipt": (400, "The specified pop receipt did not match the pop receipt of a message in the queue."),
     "InvalidQueryParameter": (400, "A query parameter specified in the request URI is not supported."),
     "InvalidQueryParameterValue": (
@@ -43,12 +49,12 @@ CODES: dict[str, tuple[int, str]] = {
         "Value for one of the query parameters specified in the request URI is invalid.",
     ),
     "InvalidQueueName": (400, "The specified queue name is not valid."),
-    "InvalidResourceName": (400, "The specified resource name contains invalid characters."),
+    "InvalidResourceName": (400, "The specifed resource name contains invalid characters."),  # the service's spelling
     "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
     "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
     "InvalidXmlNodeValue": (400, "The value for one of the XML nodes is not in the correct format."),
     "MessageNotFound": (404, "The specified message does not exist."),
-    "MetadataTooLarge": (400, "The size of the specified metadata exceeds the maximum size permitted."),
+    "MetadataTooLarge": (400, "The metadata specified exceeds the maximum permissible limit (8KB)."),
     "MissingRequiredQueryParameter": (400, "A query parameter that's mandatory for this request is not specified."),
     "OutOfRangeInput": (400, "One of the request inputs is out of range."),
     "OutOfRangeQueryParameterValue": (
@@ -66,9 +72,9 @@ CODES: dict[str, tuple[int, str]] = {
         "The request body is too large and exceeds the maximum permissible limit.",
     ),
     "ResourceNotFound": (404, "The specified resource does not exist."),
-    "ServerBusy": (503, "The server is currently unable to receive requests. Please retry your request."),
-    "UnsupportedHeader": (415, "One of the headers specified in the request is not supported."),
-    "UnsupportedHttpVerb": (405, "The resource doesn't support the specified HTTP verb."),
+    "ServerBusy": (503, "The server is busy."),
+    "UnsupportedHeader": (415, "One of the HTTP headers specified in the request is not supported."),
+    "UnsupportedHttpVerb": (405, "The resource doesn't support specified Http Verb."),
 }
 
 BROKER_ERRORS: dict[type[errors.PenstockError], str] = {

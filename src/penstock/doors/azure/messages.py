@@ -15,7 +15,7 @@ from penstock.broker.names import parse_receipt, receipt
 from penstock.doors.azure.call import Call
 from penstock.doors.azure.codec import get_answer, peek_answer, put_answer, read_message_text
 from penstock.doors.azure.dates import rfc1123
-from penstock.doors.azure.errors import AzureError, invalid_value, invalid_xml, out_of_range, too_large
+from penstock.doors.azure.errors import AzureError, Pairs, invalid_value, invalid_xml, out_of_range, too_large
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
 from penstock.doors.azure.queues import POISON, Place, Queues
 from penstock.doors.azure.reply import Reply
@@ -24,10 +24,12 @@ from penstock.faces.awaitable import AsyncMessageQueue
 WEEK_SECONDS = 7 * 86400
 GET_MAX = 32
 GET_SECONDS = 30
+LIFE_SECONDS_MAX = 100 * 366 * 86400  # beyond a century it makes no difference, and instants fit
 BATCH = 1000
 
 _BODY_IN_ANSWER_SINCE = "2016-05-31"  # older clients expect a put to be answered without a body
 _LONG_LIFE_SINCE = "2017-07-29"  # older clients know no life beyond a week
+_CUT = (("Warning", f'299 - "messagettl was cut to {LIFE_SECONDS_MAX} seconds"'),)
 
 
 class Messages:
@@ -43,17 +45,15 @@ class Messages:
     # ------------------------------------------------------------------ put
 
     async def put(self, call: Call) -> Reply:
-        delay, life = _delay(call), _life(call)
-        if 0 < life <= delay:
-            reason = "messagettl must be greater than visibilitytimeout"
-            raise invalid_value("messagettl", call.parameters.get("messagettl", ""), reason)
+        delay = _visibility(call, 0, 0)
+        life, warning = _life(call, delay)
         data = self._data(call)
         if data is None:
             raise invalid_xml("MessageText is missing")
         place = self._queues.find(call.account, call.queue)
         appended = await self._queue.publish(place.topic, [Draft(data, delay_seconds=delay, ttl_seconds=life)])
         if call.version < _BODY_IN_ANSWER_SINCE:
-            return Reply(201)
+            return Reply(201, headers=warning)
         body = put_answer(
             appended.topic,
             appended.first,
@@ -62,7 +62,7 @@ class Messages:
             visible_at=appended.at + delay * SECOND,
             expires_at=appended.at + life * SECOND if life else 0,
         )
-        return Reply(201, body)
+        return Reply(201, body, warning)
 
     def _data(self, call: Call) -> bytes | None:
         """What the body gives as the text of a message; None if it gives none."""
@@ -112,6 +112,9 @@ class Messages:
 
     async def peek(self, call: Call) -> Reply:
         most = _count(call)
+        if "visibilitytimeout" in call.parameters:
+            given = call.parameters["visibilitytimeout"]
+            raise invalid_value("visibilitytimeout", given, "Not a valid parameter in conjunction with peek")
         place = self._queues.find(call.account, call.queue)
         peeked = await self._queue.peek(place.subscription, most)
         return Reply(200, peek_answer(place.topic_number, peeked.messages))
@@ -148,14 +151,14 @@ class Messages:
         """The queue and the broker's receipt of a call that names a message."""
         text = call.parameters.get("popreceipt", "")
         held = parse_pop_receipt(text)
-        if held is None:
+        if held is None and call.dialect.receipt_form_first:
             raise invalid_value("popreceipt", text, "Invalid pop receipt format")
         place = self._queues.find(call.account, call.queue)
         named = parse_message_uuid(call.message_id)
         if named is None or named[0] != place.topic_number:
             raise AzureError("MessageNotFound")
-        parts = parse_receipt(held)
-        if parts is None or parts[:2] != (place.number, named[1]):
+        parts = parse_receipt(held) if held is not None else None
+        if held is None or parts is None or parts[:2] != (place.number, named[1]):
             raise self._mismatch(call, place, named[1])
         return place, held
 
@@ -208,18 +211,19 @@ def _visibility(call: Call, default: int, minimum: int) -> int:
     return seconds
 
 
-def _delay(call: Call) -> int:
-    return _visibility(call, 0, 0)
-
-
-def _life(call: Call) -> int:
-    """Seconds a message lives; 0: for ever, which the wire writes as -1."""
+def _life(call: Call, delay: int) -> tuple[int, Pairs]:
+    """Seconds a message lives, and what to say of them. 0: for ever, which the wire writes as -1."""
     seconds = call.integer("messagettl", WEEK_SECONDS)
     text = call.parameters.get("messagettl", "")
     if seconds == -1:
-        return 0
+        return 0, ()
     if seconds < 1:
         raise invalid_value("messagettl", text, "messagettl must be at least 1, or -1 for ever")
     if seconds > WEEK_SECONDS and call.version < _LONG_LIFE_SINCE:
         raise out_of_range("messagettl", text, 1, WEEK_SECONDS)
-    return min(seconds, 100 * 366 * 86400)  # beyond a century it makes no difference, and instants fit
+    if seconds <= delay:
+        if not text and call.dialect.hidden_for_life:
+            return delay + WEEK_SECONDS, ()
+        given = call.parameters["visibilitytimeout"]
+        raise invalid_value("visibilitytimeout", given, "messagettl must be greater than visibilitytimeout")
+    return (seconds, ()) if seconds <= LIFE_SECONDS_MAX else (LIFE_SECONDS_MAX, _CUT)

@@ -85,10 +85,9 @@ ALLOWED: dict[Operation, Allowed] = {
     Operation.PUT_MESSAGE: Allowed("a", "o", "a"),
     Operation.GET_MESSAGES: Allowed("p", "o", "p"),
     Operation.PEEK_MESSAGES: Allowed("r", "o", "r"),
-    # Messages are objects by the documentation and containers in Azurite; scripts exist for both.
-    Operation.CLEAR_MESSAGES: Allowed("d", "oc"),
-    Operation.UPDATE_MESSAGE: Allowed("u", "oc", "u"),
-    Operation.DELETE_MESSAGE: Allowed("p", "oc", "p"),
+    Operation.CLEAR_MESSAGES: Allowed("d", "o"),
+    Operation.UPDATE_MESSAGE: Allowed("u", "o", "u"),
+    Operation.DELETE_MESSAGE: Allowed("p", "o", "p"),
 }
 
 # What the secondary endpoint, which only reads, can do.
@@ -114,9 +113,16 @@ def operation_of(call: Call) -> Operation:
     operation = ROUTES.get((method, where, restype.lower(), comp.lower()))
     if operation is None:
         raise _unknown(call, where, comp, restype)
-    if operation is Operation.GET_MESSAGES and parameters.get("peekonly", "").lower() == "true":
-        return Operation.PEEK_MESSAGES
+    if operation is Operation.GET_MESSAGES and "peekonly" in parameters:
+        return _peek_or_get(parameters["peekonly"])
     return operation
+
+
+def _peek_or_get(peek_only: str) -> Operation:
+    found = {"true": Operation.PEEK_MESSAGES, "false": Operation.GET_MESSAGES}.get(peek_only.lower())
+    if found is None:
+        raise invalid_value("peekonly", peek_only, "Not a boolean")
+    return found
 
 
 def _unknown(call: Call, where: str, comp: str, restype: str) -> AzureError:

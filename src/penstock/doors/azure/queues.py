@@ -7,7 +7,7 @@ topic, so that they leave with it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.doors.azure.errors import AzureError
-from penstock.doors.azure.names import QUEUE_NAME_MAX, is_metadata_name
+from penstock.doors.azure.names import QUEUE_NAME_MAX
 from penstock.doors.azure.policies import Policy, decode_policies, encode_policies
 from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
 from penstock.errors import FailedPreconditionError
@@ -138,13 +138,15 @@ def decode_metadata(options: TopicOptions) -> dict[str, str]:
     return msgspec.json.decode(text, type=dict[str, str]) if text else {}
 
 
-def read_metadata(request: Request) -> dict[str, str]:
+def read_metadata(request: Request, is_name: Callable[[str], bool]) -> dict[str, str]:
     """The metadata of a request, names in the case they were sent."""
     metadata: dict[str, str] = {}
     size = 0
     for (name, value), spelled in zip(request.headers, request.spelled, strict=True):
         if name.startswith(_PREFIX):
             key, value = spelled.decode("latin-1")[len(_PREFIX) :], value.strip()
+            if key and not is_name(key):
+                raise AzureError("InvalidMetadata")
             _check_pair(key, value, metadata)
             metadata[key] = value
             size += len(key) + len(value)
@@ -162,7 +164,7 @@ def _check_pair(name: str, value: str, known: Mapping[str, str]) -> None:
         raise AzureError("EmptyMetadataKey")
     if not (value.isascii() and value.isprintable()):
         raise AzureError("InvalidMetadata")
-    if not is_metadata_name(name) or name.lower() in {each.lower() for each in known}:
+    if name.lower() in {each.lower() for each in known}:
         raise AzureError("InvalidMetadata")
     if name.lower() == MAX_DEQUEUE_COUNT and not (value.isascii() and value.isdigit() and len(value) < 6):
         raise AzureError("InvalidMetadata")

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from penstock.doors.azure.accounts import Account
 from penstock.doors.azure.call import Call
-from penstock.doors.azure.dates import parse_iso
+from penstock.doors.azure.dates import parse_iso, rfc1123
 from penstock.doors.azure.delegation import delegated_key
 from penstock.doors.azure.errors import AzureError, not_authentic
 from penstock.doors.azure.operations import ALLOWED, Operation
@@ -161,10 +161,10 @@ def _window(start: str | None, expiry: str | None) -> tuple[int, int]:
 
 def _check_within(window: tuple[int, int], now: int) -> None:
     since, until = window
-    if now < since:
-        raise not_authentic("Signature not valid yet.")
-    if now >= until:
-        raise not_authentic("Signature expired.")
+    if not since <= now < until:
+        start, expiry, current = (rfc1123(each) if each else "" for each in (since, until, now))
+        frame = f"Start [{start}] - Expiry [{expiry}] - Current [{current}]"
+        raise not_authentic(f"Signature not valid in the specified time frame: {frame}")
 
 
 def _check_caller(call: Call, secure: bool) -> None:

@@ -30,6 +30,7 @@ from penstock.doors.azure.errors import (
     invalid_value,
     invalid_xml,
     not_authentic,
+    out_of_range,
     too_large,
 )
 from penstock.doors.azure.markup import MarkupError
@@ -55,6 +56,7 @@ _FRESH = ("Cache-Control", "no-cache")
 _DIALECT = "/queue/"
 _SINGLE = frozenset({"authorization", "date", "origin", "content-md5", "content-type", "access-control-request-method"})
 _VENDOR = "x-ms-"
+_TIMEOUT_MAX = (1 << 31) - 1
 
 
 class Options(NamedTuple):
@@ -177,11 +179,11 @@ class AzureDoor:
             else:
                 reply = await self._operations[operation](call)
         except AzureError as error:
-            return self._error(call, error)
+            return self._error(call, _sharpened(call, error))
         except MarkupError as error:  # whichever operation has read the body
             return self._error(call, invalid_xml(str(error)))
         except PenstockError as error:
-            return self._error(call, from_broker(error))
+            return self._error(call, _sharpened(call, from_broker(error)))
         return self._response(call, reply)
 
     def _admit(self, call: Call) -> tuple[Operation, Mapping[str, Any]]:
@@ -202,6 +204,8 @@ class AzureDoor:
             self._check_local(call)
         else:
             claims = self._gate.admit(call, operation, self._now())
+        if "timeout" in call.parameters:
+            _check_timeout(call)
         if call.repeated:
             raise invalid_value(call.repeated[0], "", "Given more than once")
         if call.secondary and operation not in READS and operation is not Operation.PREFLIGHT:
@@ -262,6 +266,22 @@ class AzureDoor:
         error = too_large(self._body_bytes_max) if status == 413 else AzureError(code, status=status)
         body = error_body(error, self._id_prefix + next(self._ids), iso(self._now()))
         return Response(status, (SERVER, _XML, ("x-ms-error-code", code)), body)
+
+
+def _sharpened(call: Call, error: AzureError) -> AzureError:
+    """A queue that is not there and never can be has a name that no queue can have."""
+    if error.code == "QueueNotFound":
+        try:
+            call.dialect.check_queue_name(call.queue)
+        except AzureError as sharper:
+            return sharper
+    return error
+
+
+def _check_timeout(call: Call) -> None:
+    """How long a client will wait for the answer: every operation takes it, and none here is that slow."""
+    if not 1 <= call.integer("timeout", 1) <= _TIMEOUT_MAX:
+        raise out_of_range("timeout", call.parameters["timeout"], 1, _TIMEOUT_MAX)
 
 
 def _check_headers(request: Request) -> None:

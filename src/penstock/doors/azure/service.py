@@ -98,7 +98,7 @@ class Service:
 
     async def create_queue(self, call: Call) -> Reply:
         call.dialect.check_queue_name(call.queue)
-        new = await self._queues.create(call.account, call.queue, read_metadata(call.request))
+        new = await self._queues.create(call.account, call.queue, _metadata(call))
         if not new and call.dialect.existing_queue_is_conflict:
             raise AzureError("QueueAlreadyExists")
         return Reply(201 if new else 204)
@@ -114,7 +114,7 @@ class Service:
         return Reply(200, headers=[("x-ms-approximate-messages-count", str(count)), *metadata_headers(metadata)])
 
     async def set_metadata(self, call: Call) -> Reply:
-        await self._queues.set_metadata(call.account, call.queue, read_metadata(call.request))
+        await self._queues.set_metadata(call.account, call.queue, _metadata(call))
         return Reply(204)
 
     async def get_acl(self, call: Call) -> Reply:
@@ -126,6 +126,10 @@ class Service:
         policies = read_policies(read(call.request.body, "SignedIdentifiers")) if call.request.body else []
         await self._queues.set_policies(call.account, call.queue, policies)
         return Reply(204)
+
+
+def _metadata(call: Call) -> dict[str, str]:
+    return read_metadata(call.request, call.dialect.is_metadata_name)
 
 
 def _includes_metadata(call: Call) -> bool:
