@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,7 +35,9 @@ class Life:
         self.clock = ManualClock()
         self.workload = Workload(self.clock, Random(seed), self.told.append, wild=True)
         self.journal = RecordingJournal(11)
-        self.queue = MessageQueue(self.journal, clock=self.clock, sizes=Sizes(cache_bytes=cache_bytes))
+        self.draw = partial(Random(seed).randrange, 1, 2**63)
+        sizes = Sizes(cache_bytes=cache_bytes)
+        self.queue = MessageQueue(self.journal, clock=self.clock, draw=self.draw, sizes=sizes)
         self.workload.set_up(self.queue)
 
     def live(self, steps: int) -> None:
@@ -56,7 +59,8 @@ class Life:
         """Put a broker made from the facts in the place of the one that made them."""
         queue, dump = self.queue, self.journal.dumps.get(place)
         self.journal.dumps = {} if dump is None else {place: dump}
-        self.queue = MessageQueue(self.journal, clock=self.clock, sizes=queue._broker.cache.sizes)
+        sizes = queue._broker.cache.sizes
+        self.queue = MessageQueue(self.journal, clock=self.clock, draw=self.draw, sizes=sizes)
         for topic, messages in self.journal.messages.items():
             if topic in self.queue._broker.state.topics:
                 self.queue._broker.load(topic, messages)

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from penstock.broker.facts import Acked, Adopted, Delayed, Delivered, Extended, Held, Passed, Rewritten, Touched
-from penstock.broker.leases import Entry
+from penstock.broker.leases import NO_RECEIPT, Entry
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Message
-from penstock.broker.names import MAX_OFFSET, message_id, parse_receipt, receipt
+from penstock.broker.names import MAX_OFFSET, parse_receipt, publisher_stamp, receipt
 from penstock.broker.returning import Returning
 from penstock.broker.selection import Plan, Room, Selection
 from penstock.broker.subscription import Subscription
@@ -29,7 +29,7 @@ class Delivery(NamedTuple):
 
     message: Message
     subscription: int
-    topic: int
+    first_id: int  # of the topic
     stamp: int
     attempt: int  # 1 for the first delivery
 
@@ -39,7 +39,7 @@ class Delivery(NamedTuple):
 
     @property
     def id(self) -> str:
-        return message_id(self.topic, self.message.offset)
+        return str(self.first_id + self.message.offset)
 
 
 class Pulled(NamedTuple):
@@ -99,7 +99,7 @@ class Consuming(Returning):
         if not plan.messages:
             self._note_use(subscription, now)
         seconds = subscription.options.lease_seconds if lease_seconds is None else lease_seconds
-        deliveries = self._lease(subscription, now, seconds, plan)
+        deliveries = self._lease(topic, subscription, now, seconds, plan)
         for key in {message.ordering_key for message in plan.messages} & subscription.lanes.keys():
             subscription.lanes[key].holder = holder
         return Pulled(deliveries, None, plan.cut or bool(plan.expired))
@@ -155,27 +155,27 @@ class Consuming(Returning):
         if plan.expired:
             self.expire(topic, subscription, now, plan.expired)
 
-    def _lease(self, subscription: Subscription, now: int, seconds: float, plan: Plan) -> list[Delivery]:
+    def _lease(self, topic: Topic, subscription: Subscription, now: int, seconds: float, plan: Plan) -> list[Delivery]:
         messages = plan.messages
         if not messages:
             return []
-        stamp, number, topic = subscription.stamp, subscription.number, subscription.topic
+        stamp, number, first_id = self.draw(), subscription.number, topic.first_id
         deadline = FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
         offsets = [message.offset for message in messages]
         sizes = [message.size for message in messages]
         keys = [message.ordering_key for message in messages] if subscription.options.ordering else []
         expiries = [message.expires_at for message in messages]
         expiries = expiries if any(expiries) else []
-        self.emit(Delivered(number, now, deadline, plan.until, offsets, sizes, keys if any(keys) else [], expiries))
+        keys = keys if any(keys) else []
+        self.emit(Delivered(number, now, deadline, plan.until, offsets, sizes, keys, expiries, stamp))
         subscription.counts.delivered += len(messages)
         outstanding, new = subscription.outstanding, tuple.__new__
         again = [
-            new(Delivery, (message, number, topic, place, outstanding[message.offset].attempts))
-            for place, message in enumerate(messages[: plan.fresh], stamp + 1)
+            new(Delivery, (message, number, first_id, stamp, outstanding[message.offset].attempts))
+            for message in messages[: plan.fresh]
         ]
-        stamp += plan.fresh + 1
         fresh = messages[plan.fresh :] if plan.fresh else messages
-        return again + [new(Delivery, (message, number, topic, at, 1)) for at, message in enumerate(fresh, stamp)]
+        return again + [new(Delivery, (message, number, first_id, stamp, 1)) for message in fresh]
 
     def peek(
         self, now: int, name: str, max_messages: int, pinned: dict[tuple[int, int], Message] | None = None
@@ -278,8 +278,13 @@ class Consuming(Returning):
         offset, deadline = next(iter(offsets)), FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
         if data is not None:
             self.emit(Rewritten(number, offset, data))
-        self.emit(Extended(number, now, [offset], deadline, restamp=True))
-        return Renewed(receipt(number, offset, self.state.subscriptions[number].stamp), deadline)
+        stamp = self.draw()
+        self.emit(Extended(number, now, [offset], deadline, restamp=True, stamp=stamp))
+        return Renewed(receipt(number, offset, stamp), deadline)
+
+    def publisher_receipt(self, number: int, offset: int) -> str:
+        """A receipt for a message that was just published, good on one subscription until it is first delivered."""
+        return receipt(number, offset, publisher_stamp(self.state.secret, number, offset))
 
     def _sort(self, now: int, receipts: Iterable[str]) -> tuple[dict[int, dict[int, None]], Settled]:
         """Good receipts by subscription and offset, and the others."""
@@ -294,6 +299,8 @@ class Consuming(Returning):
             number, offset, stamp = parsed
             subscription = self.state.subscriptions.get(number)
             entry = subscription.outstanding.get(offset) if subscription is not None else None
+            if entry is None or not entry.stamp:  # never delivered: only its publisher may speak for it
+                stamp = 0 if stamp == publisher_stamp(self.state.secret, number, offset) else NO_RECEIPT
             if entry is None and stamp == 0 and subscription is not None:
                 need = self._adopt(subscription, now, offset)
                 if need is not None:

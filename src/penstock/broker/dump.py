@@ -22,6 +22,7 @@ class TopicDump(NamedTuple):
     position: int
     last_publish_at: int
     producers: dict[str, Producer]
+    first_id: int = 0
 
 
 class EntryDump(NamedTuple):
@@ -75,3 +76,5 @@ class StateDump(NamedTuple):
     subscriptions: list[SubscriptionDump]
     snapshots: list[SnapshotDump]
     documents: dict[str, dict[str, bytes]]  # kind -> name -> body
+    identity: str = ""  # empty: written by a release without
+    secret: bytes = b""

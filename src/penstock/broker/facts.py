@@ -1,7 +1,7 @@
 """The facts: every way in which the state of the broker can change, and nothing else.
 
 The rule kept here: a fact says what happened, completely, in numbers and names; applying it needs no clock, no
-message body and no decision. Each fact concerns one topic, one subscription, one snapshot or one document.
+message body and no decision. Each fact concerns one topic, one subscription, one snapshot, one document or the store.
 The journal stores facts by the number in `FACTS`: numbers are never reused, fields are only added at the end
 and with a default.
 """
@@ -13,11 +13,19 @@ from typing import NamedTuple, TypeAlias
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 
 
+class StoreNamed(NamedTuple):
+    """A store got its identity, once and for ever: at its birth, or when a release that has them first opened it."""
+
+    identity: str  # 32 hexadecimal digits, for everybody to see
+    secret: bytes  # the key of what is computed and must not be guessed
+
+
 class TopicCreated(NamedTuple):
     topic: int
     name: str
     at: int
     options: TopicOptions
+    first_id: int = 0  # of the message at offset 0; 0: made before stores had an identity
 
 
 class TopicChanged(NamedTuple):
@@ -101,6 +109,7 @@ class Delivered(NamedTuple):
     sizes: list[int]
     keys: list[str] = []  # ordering keys, only where the subscription orders
     expiries: list[int] = []  # expires_at, only where a message has one
+    stamp: int = 0  # of every receipt; 0: written when receipts were numbered, on from the last
 
 
 class Passed(NamedTuple):
@@ -159,6 +168,7 @@ class Extended(NamedTuple):
     offsets: list[int]
     deadline: int
     restamp: bool = False
+    stamp: int = 0  # of the new receipts; 0: as in Delivered
 
 
 class Rewritten(NamedTuple):
@@ -264,6 +274,7 @@ Fact: TypeAlias = (
     | SnapshotDropped
     | DocumentPut
     | DocumentRemoved
+    | StoreNamed
 )
 
 FACTS: dict[int, type[Fact]] = {
@@ -294,4 +305,5 @@ FACTS: dict[int, type[Fact]] = {
     25: SnapshotDropped,
     26: DocumentPut,
     27: DocumentRemoved,
+    28: StoreNamed,
 }

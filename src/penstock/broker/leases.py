@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
+from penstock.broker.dump import EntryDump
 from penstock.broker.model import FOREVER
 
 NO_RECEIPT = -1  # a stamp that no receipt can carry: the message was handed back
@@ -45,7 +46,7 @@ class Entry:
         appointment: Appointment | None,
     ) -> None:
         self.leased = leased
-        self.stamp = stamp  # the delivery whose receipt is good; 0: never delivered, its publisher's receipt is
+        self.stamp = stamp  # of the receipt that is good; 0: never delivered, its publisher's receipt is
         self.attempts = attempts  # deliveries so far
         self.due = due  # leased: the deadline; waiting: when it may be delivered
         self.size = size
@@ -53,6 +54,19 @@ class Entry:
         self.expires_at = expires_at
         self.body = body  # what a holder replaced the data with
         self.appointment = appointment
+
+    def dump(self, offset: int) -> EntryDump:
+        return EntryDump(
+            offset,
+            self.leased,
+            self.stamp,
+            self.attempts,
+            self.due,
+            self.size,
+            self.key,
+            self.expires_at,
+            self.body,
+        )
 
 
 class Agenda:

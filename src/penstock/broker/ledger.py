@@ -6,10 +6,11 @@ all of it at once, to the journal: facts of one command are never parted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from penstock.broker.dump import StateDump
-from penstock.broker.facts import Fact
+from penstock.broker.facts import Fact, StoreNamed
 from penstock.broker.limits import Limits
 from penstock.broker.log import LogCache, Need, Sizes
 from penstock.broker.model import Batch, Message
@@ -17,16 +18,20 @@ from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.broker.state import State
 from penstock.broker.topic import Topic
 
+Draw: TypeAlias = Callable[[], int]  # a number from 1 to 2^63 - 1 that nobody can guess
+
 
 class Ledger:
     def __init__(
         self,
         limits: Limits | None = None,
         *,
+        draw: Draw,
         sizes: Sizes | None = None,
         describe_source: SourceAttributes = source_attributes,
     ) -> None:
         self.limits = limits or Limits()
+        self.draw = draw
         self.state = State()
         self.cache = LogCache(sizes or Sizes())
         self.describe_source = describe_source
@@ -48,6 +53,9 @@ class Ledger:
         self.state = State.load(dump) if dump is not None else State()
         for fact in facts:
             self.state.apply(fact)
+        if not self.state.identity:
+            secret = b"".join(self.draw().to_bytes(8, "big") for _ in range(2))
+            self.emit(StoreNamed(f"{self.draw():016x}{self.draw():016x}", secret))
 
     def count_on_from(self, former: Ledger) -> None:
         """Take over the counters of the ledger this one replaces: they only ever grow."""

@@ -1,16 +1,26 @@
 """How messages and deliveries are named: message ids and receipts, both made from what the broker already knows.
 
-The rule kept here: a name is never stored. A message id is its topic's number and its offset in one integer, a
-receipt is the subscription's number, the offset and the stamp of the delivery; each can be read back.
+The rule kept here: a name is never stored. A message id is the first id of its topic and the offset, added; a
+receipt is the subscription's number, the offset and a stamp that cannot be guessed: the one drawn for the delivery,
+or for a publisher's receipt a keyed hash. Each can be read back.
 """
 
 from __future__ import annotations
 
-from penstock.errors import InvalidArgumentError
+import hashlib
 
 OFFSET_BITS = 39
 MAX_OFFSET = (1 << OFFSET_BITS) - 1
 MAX_TOPIC = (1 << (63 - OFFSET_BITS)) - 1
+
+# Ids of a store begin at a place that its identity chooses, all with 19 digits, so that two stores share none: one of
+# 15 million runs of offsets for its first topic, and the first of 2^37 offsets within the run. The next topic takes the
+# next run. What the start takes from a run is missing at its end.
+_LOWEST_RUN = -(-(10**18) >> OFFSET_BITS)
+_RUNS = MAX_TOPIC + 1 - _LOWEST_RUN
+_STARTS = 1 << 37
+NUMBERS_MAX = _RUNS  # topics and subscriptions of a store, from its birth on
+MESSAGES_MAX = MAX_OFFSET + 1 - _STARTS  # of a topic, from its birth on
 
 
 def log_key(topic: int, offset: int) -> int:
@@ -18,16 +28,11 @@ def log_key(topic: int, offset: int) -> int:
     return topic << OFFSET_BITS | offset
 
 
-def message_id(topic: int, offset: int) -> str:
-    return str(topic << OFFSET_BITS | offset)
-
-
-def parse_message_id(text: str) -> tuple[int, int]:
-    """(topic number, offset) of a message id."""
-    if not (text.isascii() and text.isdigit()) or len(text) > 19:
-        raise InvalidArgumentError(f"Invalid message ID: {text}")
-    key = int(text)
-    return key >> OFFSET_BITS, key & MAX_OFFSET
+def first_id(identity: str, topic: int) -> int:
+    """The id of the message at offset 0 of a topic; the others count up from it."""
+    drawn = int(identity, 16)
+    run = _LOWEST_RUN + (drawn + topic) % _RUNS
+    return run << OFFSET_BITS | (drawn >> 64) % _STARTS
 
 
 def receipt(subscription: int, offset: int, stamp: int) -> str:
@@ -43,3 +48,9 @@ def parse_receipt(text: str) -> tuple[int, int, int] | None:
         return int(subscription), int(offset), int(stamp)
     except (ValueError, AttributeError):
         return None
+
+
+def publisher_stamp(secret: bytes, subscription: int, offset: int) -> int:
+    """The stamp of a receipt for a message that was never delivered: nothing is remembered of it, so it is computed."""
+    digest = hashlib.blake2b(f"{subscription}-{offset}".encode(), digest_size=8, key=secret).digest()
+    return int.from_bytes(digest, "big") >> 1

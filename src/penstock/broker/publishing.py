@@ -13,7 +13,7 @@ from penstock.broker.facts import Forgotten, Published
 from penstock.broker.ledger import Ledger
 from penstock.broker.limits import check_draft
 from penstock.broker.model import SECOND, Batch, Draft, Message
-from penstock.broker.names import MAX_OFFSET, message_id
+from penstock.broker.names import MAX_OFFSET, MESSAGES_MAX
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
@@ -33,13 +33,14 @@ NOT_ONCE = Once("", 0, 0)
 class Appended(NamedTuple):
     """Where a publish ended up."""
 
-    topic: int
-    first: int
+    first_id: int  # of the topic
+    first: int  # the offset of the first message
     total: int
     at: int = 0  # the publish time of its messages; 0 in the answer to a publish that was taken before
 
     def message_ids(self) -> list[str]:
-        return [message_id(self.topic, offset) for offset in range(self.first, self.first + self.total)]
+        first = self.first_id + self.first
+        return [str(number) for number in range(first, first + self.total)]
 
 
 class Publishing(Ledger):
@@ -68,10 +69,10 @@ class Publishing(Ledger):
     ) -> Appended:
         """Add checked drafts at the tail of a topic."""
         first, size, at = topic.tail, sum(sizes), max(now, topic.last_publish_at)
-        if first + len(drafts) > MAX_OFFSET:
+        if first + len(drafts) > MESSAGES_MAX:
             raise ResourceExhaustedError(f"Topic is at its last offset: {topic.name}")
         if not drafts:
-            return Appended(topic.number, first, 0)
+            return Appended(topic.first_id, first, 0)
         discards = [] if self.limits.refuse_when_full else self._discards(topic, sizes, size)
         stored = bool(topic.readers) or self.retention_seconds(topic) > 0 or self._is_kept_by_snapshot(topic)
         messages = _messages(topic, at, drafts, sizes) if stored else []
@@ -82,7 +83,7 @@ class Publishing(Ledger):
         topic.counts.published += len(drafts)
         topic.counts.bytes += size
         topic.counts.unread += 0 if stored else len(drafts)
-        return Appended(topic.number, first, len(drafts), at)
+        return Appended(topic.first_id, first, len(drafts), at)
 
     def _keep(self, topic: Topic, messages: list[Message]) -> None:
         if messages:
@@ -108,7 +109,7 @@ class Publishing(Ledger):
         answer = known.answers.get(once.sequence)
         if answer is not None and answer[1] != count:
             raise InvalidArgumentError(f"Sequence {once.sequence} was taken with {answer[1]} messages, not {count}")
-        return Appended(topic.number, *answer) if answer is not None else None
+        return Appended(topic.first_id, *answer) if answer is not None else None
 
     # ------------------------------------------------------------------ caps on the backlog (BR-022)
 

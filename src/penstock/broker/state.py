@@ -18,6 +18,8 @@ from penstock.errors import NotFoundError
 
 class State:
     def __init__(self) -> None:
+        self.identity = ""
+        self.secret = b""
         self.next_number = 1
         self.topics: dict[int, Topic] = {}
         self.topic_names: dict[str, Topic] = {}
@@ -52,6 +54,11 @@ class State:
         return None if subscription.detached else self.topics.get(subscription.topic)
 
     # ------------------------------------------------------------------ facts
+
+    def name_store(self, fact: f.StoreNamed) -> None:
+        self.identity, self.secret = fact.identity, fact.secret
+        for topic in self.topics.values():
+            self._identify(topic)
 
     def create_topic(self, fact: f.TopicCreated) -> None:
         self._add_topic(Topic(fact))
@@ -101,6 +108,10 @@ class State:
     def _add_topic(self, topic: Topic) -> None:
         self.topics[topic.number] = topic
         self.topic_names[topic.name] = topic
+        self._identify(topic)
+
+    def _identify(self, topic: Topic) -> None:
+        topic.identity = f"{self.identity}-{topic.number}" if self.identity else ""
 
     def _add_subscription(self, subscription: Subscription) -> None:
         self.subscriptions[subscription.number] = subscription
@@ -123,12 +134,15 @@ class State:
             [self.subscriptions[number].dump() for number in sorted(self.subscriptions)],
             [self.snapshots[name] for name in sorted(self.snapshots)],
             {kind: dict(sorted(self.documents[kind].items())) for kind in sorted(self.documents)},
+            self.identity,
+            self.secret,
         )
 
     @classmethod
     def load(cls, dump: StateDump) -> State:
         state = cls()
         state.next_number = dump.next_number
+        state.identity, state.secret = dump.identity, dump.secret
         for topic in dump.topics:
             state._add_topic(Topic.load(topic))
         for subscription in dump.subscriptions:
@@ -174,4 +188,5 @@ APPLY: dict[type[f.Fact], Callable[[State, Any], None]] = {
     f.SnapshotDropped: State.drop_snapshot,
     f.DocumentPut: State.put_document,
     f.DocumentRemoved: State.remove_document,
+    f.StoreNamed: State.name_store,
 }

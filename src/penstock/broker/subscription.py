@@ -61,7 +61,7 @@ class Subscription:
         self.cursor = created.cursor
         self.settled = created.cursor  # messages of the topic that count as acked here, from offset 0 on
         self.settled_bytes = created.position
-        self.stamp = 0  # deliveries so far; numbers the receipts
+        self.stamp = 0  # deliveries so far; they numbered the receipts once
         self.counts = SubscriptionCounts()
         self._clear()
         self._configure(created.options)
@@ -107,23 +107,22 @@ class Subscription:
 
     def _deliver_all(self, fact: Delivered) -> None:
         """The common case, kept short: no ordering keys, nobody expires."""
-        outstanding, stamp, deadline = self.outstanding, self.stamp, fact.deadline
+        outstanding, deadline, (stamp, step) = self.outstanding, fact.deadline, self._stamps(fact)
         appointment = self.agenda.make(deadline, fact.offsets)
         for offset, size in zip(fact.offsets, fact.sizes, strict=True):
-            stamp += 1
             if offset in outstanding:
                 self._lease_again(outstanding[offset], stamp, deadline, appointment)
             else:
                 outstanding[offset] = Entry(True, stamp, 1, deadline, size, "", 0, None, appointment)
                 heappush(self.lows, offset)
+            stamp += step
 
     def _deliver_each(self, fact: Delivered) -> None:
-        keys, stamp = fact.keys or [""] * len(fact.offsets), self.stamp
+        keys, (stamp, step) = fact.keys or [""] * len(fact.offsets), self._stamps(fact)
         expiries = fact.expiries or [0] * len(fact.offsets)
         lasting = [offset for offset, at in zip(fact.offsets, expiries, strict=True) if not at or at > fact.deadline]
         shared = self.agenda.make(fact.deadline, lasting) if lasting else None
         for offset, size, key, expires_at in zip(fact.offsets, fact.sizes, keys, expiries, strict=True):
-            stamp += 1
             ends_early = 0 < expires_at <= fact.deadline
             deadline = expires_at if ends_early else fact.deadline
             appointment = self.agenda.make(expires_at, (offset,)) if ends_early else shared
@@ -134,8 +133,12 @@ class Subscription:
                 self._lease_again(entry, stamp, deadline, appointment)
             if key:
                 self.lanes.setdefault(key, Lane()).lease(offset)
+            stamp += step
         for key in dict.fromkeys(keys):
             self._queue_lane(key, fact.at)
+
+    def _stamps(self, fact: Delivered) -> tuple[int, int]:
+        return (fact.stamp, 0) if fact.stamp else (self.stamp + 1, 1)
 
     def _lease_again(self, entry: Entry, stamp: int, deadline: int, appointment: Appointment | None) -> None:
         self.agenda.leave(entry.appointment)
@@ -234,7 +237,7 @@ class Subscription:
                 entry.due, entry.appointment = fact.deadline, shared
             if fact.restamp:
                 self.stamp += 1
-                entry.stamp = self.stamp
+                entry.stamp = fact.stamp or self.stamp
 
     def _resume_lease(self, entry: Entry) -> None:
         entry.leased = True
@@ -338,7 +341,7 @@ class Subscription:
             self.settled_bytes,
             self.stamp,
             list(self.skips),
-            [_dump_entry(offset, self.outstanding[offset]) for offset in sorted(self.outstanding)],
+            [self.outstanding[offset].dump(offset) for offset in sorted(self.outstanding)],
             {key: _dump_held(self.lanes[key]) for key in sorted(self.lanes) if self.lanes[key].held},
         )
 
@@ -380,20 +383,6 @@ class Subscription:
             self.agenda.meet(dump.offset, entry, FOREVER)
         elif not dump.leased:
             self._queue(dump.offset, 0)
-
-
-def _dump_entry(offset: int, entry: Entry) -> EntryDump:
-    return EntryDump(
-        offset,
-        entry.leased,
-        entry.stamp,
-        entry.attempts,
-        entry.due,
-        entry.size,
-        entry.key,
-        entry.expires_at,
-        entry.body,
-    )
 
 
 def _dump_held(lane: Lane) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.dump import TopicDump
 from penstock.broker.facts import Forgotten, ProducersForgotten, Published, TopicChanged, TopicCreated
 from penstock.broker.model import Producer
+from penstock.broker.names import log_key
 
 if TYPE_CHECKING:
     from penstock.broker.subscription import Subscription
@@ -30,6 +31,8 @@ class Topic:
     def __init__(self, created: TopicCreated) -> None:
         self.number = created.topic
         self.name = created.name
+        self.identity = ""  # unlike the name it is never given again, here or elsewhere; the state knows it
+        self.first_id = created.first_id or log_key(created.topic, 0)  # the id of the message at offset 0
         self.created_at = created.at
         self.options = created.options
         self.head = 0  # the first offset still kept
@@ -88,11 +91,12 @@ class Topic:
             self.position,
             self.last_publish_at,
             {name: _copy(self.producers[name]) for name in sorted(self.producers)},
+            self.first_id,
         )
 
     @classmethod
     def load(cls, dump: TopicDump) -> Topic:
-        topic = cls(TopicCreated(dump.topic, dump.name, dump.created_at, dump.options))
+        topic = cls(TopicCreated(dump.topic, dump.name, dump.created_at, dump.options, dump.first_id))
         topic.head, topic.head_position = dump.head, dump.head_position
         topic.tail, topic.position = dump.tail, dump.position
         topic.head_at = 0

@@ -21,7 +21,7 @@ from penstock.broker.facts import (
 )
 from penstock.broker.filters import compile_filter
 from penstock.broker.model import SubscriptionOptions, TopicOptions
-from penstock.broker.names import MAX_TOPIC
+from penstock.broker.names import NUMBERS_MAX, first_id
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.errors import (
@@ -42,7 +42,8 @@ class Topology(Consuming):
         _check_topic_options(options)
         if name in self.state.topic_names:
             raise AlreadyExistsError(f"Topic already exists: {name}")
-        self.emit(TopicCreated(self._next_number(), name, now, options))
+        number = self._next_number()
+        self.emit(TopicCreated(number, name, now, options, first_id(self.state.identity, number)))
         return self.state.topic_names[name]
 
     def change_topic(self, name: str, options: TopicOptions) -> Topic:
@@ -104,7 +105,7 @@ class Topology(Consuming):
         self.emit(DocumentRemoved(kind, name))
 
     def _next_number(self) -> int:
-        if self.state.next_number > MAX_TOPIC:
+        if self.state.next_number >= NUMBERS_MAX:
             raise ResourceExhaustedError("This store has numbered its last topic or subscription")
         return self.state.next_number
 

@@ -10,6 +10,7 @@ import logging
 from typing import TypeVar
 
 from penstock.broker.housekeeping import Broker
+from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Message
@@ -18,6 +19,7 @@ from penstock.errors import UnavailableError
 from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
 from penstock.faces.pipeline import Pipeline
+from penstock.faces.randomness import drawn_numbers
 from penstock.faces.reading import ReadAhead
 from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
 from penstock.faces.watcher import Watcher
@@ -34,13 +36,15 @@ class Face:
         *,
         limits: Limits | None = None,
         clock: Clock | None = None,
+        draw: Draw | None = None,
         sizes: Sizes | None = None,
         describe_source: SourceAttributes = source_attributes,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self._now = self.clock.now
         self._journal = journal
-        self._broker = Broker(limits, sizes=sizes, describe_source=describe_source)
+        draw = draw or drawn_numbers().__next__
+        self._broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source)
         self._pipeline = Pipeline(journal)
         self._reads = ReadAhead(journal, self._broker.cache.sizes)
         self._capacity = CapacityWatch()
@@ -69,6 +73,11 @@ class Face:
     @property
     def durable(self) -> bool:
         return self._journal.durable
+
+    @property
+    def identity(self) -> str:
+        """The store's: drawn at its birth, and never that of another."""
+        return self._broker.state.identity
 
     @property
     def closed(self) -> bool:
@@ -107,7 +116,9 @@ class Face:
         log.warning("Commit refused, going back to the last one: %s", stalled)
         recovered = self._journal.recover()
         broker = self._broker
-        self._broker = type(broker)(broker.limits, sizes=broker.cache.sizes, describe_source=broker.describe_source)
+        self._broker = type(broker)(
+            broker.limits, draw=broker.draw, sizes=broker.cache.sizes, describe_source=broker.describe_source
+        )
         self._broker.recover(recovered.dump, recovered.facts)
         self._broker.count_on_from(broker)
         self._pipeline.resume()

@@ -42,11 +42,12 @@ class Lookups(Face):
         return subscription is not None and subscription.topic_name == topic_name and not subscription.detached
 
     def numbers(self, topic_name: str, name: str) -> tuple[int, int] | None:
-        """The numbers of a topic and of the subscription that reads it; None unless both are there and attached."""
-        subscription = self._broker.state.subscription_names.get(name)
-        if subscription is None or subscription.detached or subscription.topic_name != topic_name:
+        """A topic's first id and the number of the subscription that reads it; None unless both are there."""
+        state = self._broker.state
+        subscription, topic = state.subscription_names.get(name), state.topic_names.get(topic_name)
+        if subscription is None or topic is None or state.read_topic(subscription) is not topic:
             return None
-        return subscription.topic, subscription.number
+        return topic.first_id, subscription.number
 
     def is_unacked(self, name: str, offset: int) -> bool:
         """Whether a message is still to be settled on a subscription, and its time is not over."""
@@ -55,6 +56,10 @@ class Lookups(Face):
     def examine(self, receipts: Sequence[str]) -> Settled:
         """Which receipts are not good, without acting on the others. For subscriptions whose receipts are strict."""
         return self._broker.examine(self._now(), receipts)
+
+    def publisher_receipt(self, subscription: int, offset: int) -> str:
+        """A receipt for a message that was just published, good on one subscription until it is first delivered."""
+        return self._broker.publisher_receipt(subscription, offset)
 
     def topic_name(self, number: int) -> str:
         """The name of a topic that is known by its number."""

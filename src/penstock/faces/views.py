@@ -25,6 +25,8 @@ class TopicMetadata(NamedTuple):
     created: datetime
     options: TopicOptions
     number: int
+    identity: str  # a topic made again under the same name has another, and so has any topic of another store
+    first_id: int  # the id of the message at offset 0; the others count up from it
     head: int  # the first offset that can be read
     tail: int  # the offset of the next message
     head_position: int  # bytes published before the head
@@ -37,6 +39,8 @@ class TopicMetadata(NamedTuple):
             instant(topic.created_at),
             topic.options,
             topic.number,
+            topic.identity,
+            topic.first_id,
             topic.head,
             topic.tail,
             topic.head_position,

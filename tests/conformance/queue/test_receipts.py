@@ -6,7 +6,6 @@ import pytest
 
 from penstock import InvalidArgumentError, MessageQueue, SubscriptionOptions
 from penstock.broker.log import Sizes
-from penstock.broker.names import receipt
 from tests.conformance.queue.world import World
 
 LENIENT = SubscriptionOptions(lease_seconds=10, strict_receipts=False)
@@ -25,7 +24,7 @@ def put_receipt(queue: MessageQueue, offset: int, name: str = "sub") -> str:
     """The receipt of a message that only its publisher has seen."""
     subscription = queue.get_subscription(name)
     assert subscription is not None
-    return receipt(subscription.number, offset, 0)
+    return queue._broker.publisher_receipt(subscription.number, offset)
 
 
 def test_a_lenient_receipt_is_good_until_the_next_delivery(lenient: World) -> None:

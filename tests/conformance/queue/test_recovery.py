@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
 from penstock import Draft, FailedPreconditionError, Limits, MessageQueue, Once, SubscriptionOptions, TopicOptions
-from penstock.broker.names import receipt
 from tests.conformance.queue.world import World
 
 LENIENT = SubscriptionOptions(strict_receipts=False)
@@ -64,8 +64,8 @@ def adopted(world: World) -> None:
     world.queue.register_subscription("sub", "topic", LENIENT)
     world.publish("a", "b", "c", "d")
     number = world.queue._broker.state.subscription("sub").number
-    world.queue.ack(receipt(number, 2, 0))
-    world.queue.replace_body(receipt(number, 1, 0), b"changed", 30)
+    world.queue.ack(world.queue._broker.publisher_receipt(number, 2))
+    world.queue.replace_body(world.queue._broker.publisher_receipt(number, 1), b"changed", 30)
 
 
 def delays(world: World) -> None:
@@ -138,6 +138,7 @@ def test_the_state_is_the_same_after_a_restart(durable: World, crash: bool, hist
 def play(world: World, queue: MessageQueue) -> list[tuple[str, bytes, int, str]]:
     """Everything the queue gives out over the next minutes; the clock ends where it began."""
     seen = []
+    queue._broker.draw = count(1).__next__
     for _ in range(30):
         for name in sorted(each.name for each in queue.get_all_subscriptions()):
             seen += [(name, m.data, m.delivery_attempt, m.ack_id) for m in queue.pull(name, 3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from penstock.broker.housekeeping import Broker
@@ -12,7 +14,8 @@ NOW = 1_000 * SECOND
 
 @pytest.fixture
 def broker() -> Broker:
-    broker = Broker()
+    broker = Broker(draw=count(1).__next__)
+    broker.recover(None, [])
     broker.create_topic(NOW, "t")
     broker.create_subscription(NOW, "s", "t", SubscriptionOptions(ordering=True, ordering_window=10))
     return broker

@@ -34,7 +34,7 @@ def test_a_queue_is_made_with_its_options_and_removed_as_one() -> None:
         assert queue.numbers("t", "s") is None
         queue.provide_queue("t", "s", LOOSE, TopicOptions(extras={"a": "1"}))
         await queue.commit()
-        assert queue.numbers("t", "s") == (queue.topic("t").number, queue.subscription("s").number)
+        assert queue.numbers("t", "s") == (queue.topic("t").first_id, queue.subscription("s").number)
         assert (queue.topic("t").options.extras, queue.subscription("s").options) == ({"a": "1"}, LOOSE)
         assert list(queue.topic_names()) == ["t"]
         assert queue.numbers("other", "s") is None
@@ -68,7 +68,7 @@ def test_whether_a_message_is_still_to_be_settled() -> None:
         assert [queue.is_unacked("s", offset) for offset in range(3)] == [False, False, True]
         number = queue.subscription("s").number
         await queue.publish("t", [Draft(b"4"), Draft(b"5")])
-        await queue.ack([f"{number}-4-0"])  # by the receipt of its publish, ahead of the cursor
+        await queue.ack([queue.publisher_receipt(number, 4)])  # by the receipt of its publish, ahead of the cursor
         assert [queue.is_unacked("s", offset) for offset in (3, 4)] == [True, False]
         assert (second.message.data, third.message.data) == (b"2", b"3")
 

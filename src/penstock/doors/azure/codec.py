@@ -41,9 +41,9 @@ def text_of(data: bytes) -> str:
         return base64.b64encode(data).decode()
 
 
-def put_answer(topic: int, offset: int, receipt: str, *, at: int, visible_at: int, expires_at: int) -> bytes:
+def put_answer(number: int, receipt: str, *, at: int, visible_at: int, expires_at: int) -> bytes:
     return (
-        f"{DECLARATION}<QueueMessagesList><QueueMessage><MessageId>{message_uuid(topic, offset)}</MessageId>"
+        f"{DECLARATION}<QueueMessagesList><QueueMessage><MessageId>{message_uuid(number)}</MessageId>"
         f"<InsertionTime>{rfc1123(at)}</InsertionTime><ExpirationTime>{expiry(expires_at)}</ExpirationTime>"
         f"<PopReceipt>{pop_receipt(receipt)}</PopReceipt><TimeNextVisible>{rfc1123(visible_at)}</TimeNextVisible>"
         "</QueueMessage></QueueMessagesList>"
@@ -56,14 +56,14 @@ def get_answer(deliveries: Iterable[Delivery], visible_at: int) -> bytes:
     return _list(items)
 
 
-def peek_answer(topic: int, messages: Iterable[tuple[Message, int]]) -> bytes:
-    return _list([_peeked(topic, message, attempts) for message, attempts in messages])
+def peek_answer(first_id: int, messages: Iterable[tuple[Message, int]]) -> bytes:
+    return _list([_peeked(first_id, message, attempts) for message, attempts in messages])
 
 
 def _delivered(delivery: Delivery, next_visible: str) -> str:
     message = delivery.message
     return (
-        f"<QueueMessage><MessageId>{message_uuid(delivery.topic, message.offset)}</MessageId>"
+        f"<QueueMessage><MessageId>{message_uuid(delivery.first_id + message.offset)}</MessageId>"
         f"<InsertionTime>{rfc1123(message.publish_time)}</InsertionTime>"
         f"<ExpirationTime>{expiry(message.expires_at)}</ExpirationTime>"
         f"<PopReceipt>{pop_receipt(delivery.receipt)}</PopReceipt><TimeNextVisible>{next_visible}</TimeNextVisible>"
@@ -72,9 +72,9 @@ def _delivered(delivery: Delivery, next_visible: str) -> str:
     )
 
 
-def _peeked(topic: int, message: Message, attempts: int) -> str:
+def _peeked(first_id: int, message: Message, attempts: int) -> str:
     return (
-        f"<QueueMessage><MessageId>{message_uuid(topic, message.offset)}</MessageId>"
+        f"<QueueMessage><MessageId>{message_uuid(first_id + message.offset)}</MessageId>"
         f"<InsertionTime>{rfc1123(message.publish_time)}</InsertionTime>"
         f"<ExpirationTime>{expiry(message.expires_at)}</ExpirationTime>"
         f"<DequeueCount>{attempts}</DequeueCount><MessageText>{text_of(message.data)}</MessageText>"

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, Draft
-from penstock.broker.names import parse_receipt, receipt
+from penstock.broker.names import MAX_OFFSET, parse_receipt
 from penstock.doors.azure.call import Call
 from penstock.doors.azure.codec import get_answer, peek_answer, put_answer, read_message_text
 from penstock.doors.azure.dates import rfc1123
@@ -55,9 +55,8 @@ class Messages:
         if call.version < _BODY_IN_ANSWER_SINCE:
             return Reply(201, headers=warning)
         body = put_answer(
-            appended.topic,
-            appended.first,
-            receipt(place.number, appended.first, 0),
+            appended.first_id + appended.first,
+            self._queue.publisher_receipt(place.number, appended.first),
             at=appended.at,
             visible_at=appended.at + delay * SECOND,
             expires_at=appended.at + life * SECOND if life else 0,
@@ -117,7 +116,7 @@ class Messages:
             raise invalid_value("visibilitytimeout", given, "Not a valid parameter in conjunction with peek")
         place = self._queues.find(call.account, call.queue)
         peeked = await self._queue.peek(place.subscription, most)
-        return Reply(200, peek_answer(place.topic_number, peeked.messages))
+        return Reply(200, peek_answer(place.first_id, peeked.messages))
 
     async def clear(self, call: Call) -> Reply:
         await self._queue.purge(self._queues.find(call.account, call.queue).subscription)
@@ -155,11 +154,12 @@ class Messages:
             raise invalid_value("popreceipt", text, "Invalid pop receipt format")
         place = self._queues.find(call.account, call.queue)
         named = parse_message_uuid(call.message_id)
-        if named is None or named[0] != place.topic_number:
+        offset = -1 if named is None else named - place.first_id
+        if not 0 <= offset <= MAX_OFFSET:
             raise AzureError("MessageNotFound")
         parts = parse_receipt(held) if held is not None else None
-        if held is None or parts is None or parts[:2] != (place.number, named[1]):
-            raise self._mismatch(call, place, named[1])
+        if held is None or parts is None or parts[:2] != (place.number, offset):
+            raise self._mismatch(call, place, offset)
         return place, held
 
     def _refusal(self, call: Call, place: Place, held: str) -> AzureError:

@@ -1,7 +1,7 @@
 """The vendor's names for the broker's: message ids that look like UUIDs, pop receipts that look like Base64.
 
-The rule kept here: nothing is stored. An id is the topic's number and the offset, mixed so that it reads like any
-other UUID and checks itself; a receipt is the broker's own receipt in Base64. Both can be read back by any node, and
+The rule kept here: nothing is stored. An id is the broker's own, mixed so that it reads like any other UUID and checks
+itself; a receipt is the broker's own receipt in Base64. Both can be read back by any node, and
 neither ever needs escaping in a URL.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import binascii
 import re
-
-from penstock.broker.names import MAX_OFFSET, OFFSET_BITS
 
 QUEUE_NAME_MIN, QUEUE_NAME_MAX = 3, 63
 
@@ -24,24 +22,22 @@ _MIX, _CHECK = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 _UNMIX = pow(_MIX, -1, 1 << 64)
 
 
-def message_uuid(topic: int, offset: int) -> str:
-    key = topic << OFFSET_BITS | offset
-    mixed = key * _MIX & _WORD
-    # xxxxxxxx-xxxx-4xxx-8xcc-cccccccccccc: 64 bits of the key, 56 of the check, the digits 4 and 8 of a version 4 UUID
+def message_uuid(number: int) -> str:
+    mixed = number * _MIX & _WORD
+    # xxxxxxxx-xxxx-4xxx-8xcc-cccccccccccc: 64 bits of the id, 56 of the check, the digits 4 and 8 of a version 4 UUID
     text = f"{mixed:016x}{(mixed ^ _CHECK) * _CHECK >> 8 & (1 << 56) - 1:014x}"
     return f"{text[:8]}-{text[8:12]}-4{text[12:15]}-8{text[15:18]}-{text[18:]}"
 
 
-def parse_message_uuid(text: str) -> tuple[int, int] | None:
-    """(topic number, offset), or None if this never was one of our ids."""
+def parse_message_uuid(text: str) -> int | None:
+    """The broker's id, or None if this never was one of ours."""
     lower = text.lower()
     try:
         mixed = int(lower[:8] + lower[9:13] + lower[15:18] + lower[20:21], 16)
     except ValueError:
         return None
-    key = mixed * _UNMIX & _WORD
-    topic, offset = key >> OFFSET_BITS, key & MAX_OFFSET
-    return (topic, offset) if message_uuid(topic, offset) == lower else None
+    number = mixed * _UNMIX & _WORD
+    return number if message_uuid(number) == lower else None
 
 
 def pop_receipt(receipt: str) -> str:

@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
     topic: str
     subscription: str
-    topic_number: int
+    first_id: int  # of the topic
     number: int  # of the subscription
 
 

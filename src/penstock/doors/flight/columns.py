@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.broker.names import log_key
 from penstock.doors.flight.cut import cut
 from penstock.doors.flight.decoded import Decoded
 from penstock.doors.flight.packed import packed
@@ -53,7 +52,7 @@ class Run(NamedTuple):
     """Consecutive messages of a topic."""
 
     topic: str
-    number: int
+    first_id: int  # of the topic
     first: int
     length: int
     rows: Rows
@@ -61,7 +60,7 @@ class Run(NamedTuple):
 
 def record_batches(
     topic: str,
-    number: int,
+    first_id: int,
     stored: Iterable[StoredBatch],
     first: int,
     until: int,
@@ -75,7 +74,7 @@ def record_batches(
         rows: Rows = cut(body) or Decoded.of(body)
         for low, high in _pieces(max(start, first), min(end, until), len(body.body) / len(body.rows)):
             # Made piece by piece: what was just made is sent while it is in the processor's cache.
-            run = Run(topic, number, low, high - low, rows.slice(low - start, high - low))
+            run = Run(topic, first_id, low, high - low, rows.slice(low - start, high - low))
             yield pa.RecordBatch.from_arrays([_COLUMNS[name](run) for name in schema.names], schema=schema)
 
 
@@ -119,7 +118,7 @@ def _offset(run: Run) -> pa.Array:
 
 
 def _message_id(run: Run) -> pa.Array:
-    return _counted(log_key(run.number, run.first), run.length).cast(pa.string())
+    return _counted(run.first_id + run.first, run.length).cast(pa.string())
 
 
 def _counted(first: int, count: int) -> pa.Array:

@@ -168,7 +168,16 @@ class Desk:
 
 
 def bounds(topic: TopicMetadata) -> TopicBounds:
-    return TopicBounds(topic.name, topic.number, topic.head, topic.tail, topic.head_position, topic.position)
+    return TopicBounds(
+        topic.name,
+        topic.number,
+        topic.identity,
+        topic.first_id,
+        topic.head,
+        topic.tail,
+        topic.head_position,
+        topic.position,
+    )
 
 
 def _front(messages: list[Message]) -> list[Message]:

@@ -48,6 +48,8 @@ class Hello(Letter):
 class TopicBounds(Letter):
     name: str
     number: int
+    identity: str
+    first_id: int
     head: int
     tail: int
     head_position: int

@@ -85,7 +85,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             while first < until:
                 try:
                     stored = self._broker.stored(topic, first, until)
-                    for batch in record_batches(topic.name, topic.number, stored, first, until, columns):
+                    for batch in record_batches(topic.name, topic.first_id, stored, first, until, columns):
                         first += batch.num_rows
                         yield batch
                 except OutOfRangeError as error:

@@ -11,7 +11,6 @@ from typing import Any
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import NO_ATTRIBUTES, SECOND, Draft
-from penstock.broker.names import OFFSET_BITS, log_key
 from penstock.broker.publishing import Appended
 
 _VARINTS_KNOWN = 4096
@@ -49,7 +48,7 @@ def drafts(messages: Iterable[Any]) -> list[Draft]:
 
 
 def publish_response(appended: Appended) -> bytes:
-    first = log_key(appended.topic, appended.first)
+    first = appended.first_id + appended.first
     ids = [b"%d" % key for key in range(first, first + appended.total)]
     return b"".join([b"\n" + _VARINTS[len(each)] + each for each in ids])
 
@@ -61,11 +60,14 @@ def received_messages(deliveries: Sequence[Delivery], *, with_attempts: bool) ->
     """
     parts: list[bytes] = []
     instant, when, known, tail = -1, b"", _VARINTS, b""
-    for (data, attributes, key, publish_time, offset, _, _, _, _), subscription, topic, stamp, attempt in deliveries:
+    drawn, ending = 0, b""
+    for (data, attributes, key, publish_time, offset, _, _, _, _), subscription, first_id, stamp, attempt in deliveries:
         if publish_time != instant:
             instant, when = publish_time, field(b"\x22", timestamp(publish_time))
-        number = b"%d" % (topic << OFFSET_BITS | offset)
-        receipt = b"%d-%d-%d" % (subscription, offset, stamp)
+        if stamp != drawn:  # the same for all of a pull
+            drawn, ending = stamp, b"-%d" % stamp
+        number = b"%d" % (first_id + offset)
+        receipt = b"%d-%d%b" % (subscription, offset, ending)
         more = _attributes(attributes) if attributes else b""
         if key:
             more += field(b"\x2a", key.encode())

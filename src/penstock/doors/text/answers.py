@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from penstock.broker.names import log_key
 from penstock.broker.publishing import Appended
 from penstock.doors.text.codec import encode_fault
 from penstock.doors.text.errors import fault_of
@@ -104,6 +103,6 @@ def _encode(answer: Answer, line: bool) -> bytes:
     if isinstance(answer, Fault):
         return encode_fault(answer, line=line)
     _, batch, start, total = answer
-    assert batch.appended is not None, "an answer is written after the publish"
-    first = log_key(batch.appended.topic, batch.appended.first + start)
-    return batch.queue.phrases(2, line).confirm(first, total)
+    appended = batch.appended
+    assert appended is not None, "an answer is written after the publish"
+    return batch.queue.phrases(2, line).confirm(appended.first_id + appended.first + start, total)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from penstock.broker.consuming import Delivery
-from penstock.broker.names import log_key, receipt
+from penstock.broker.names import receipt
 from penstock.doors.text.codec import Phrases, id_texts
 from penstock.doors.text.limits import Limits
 from penstock.faces.awaitable import AsyncMessageQueue
@@ -89,9 +89,9 @@ class Window:
     def hold(self, deliveries: Sequence[Delivery]) -> Share:
         """Count messages as outstanding; they are to be sent."""
         self.subscription = deliveries[0].subscription
-        first = log_key(deliveries[0].topic, 0)
+        first = deliveries[0].first_id
         messages = [delivery.message for delivery in deliveries]
-        ids = id_texts([first | message.offset for message in messages])
+        ids = id_texts([first + message.offset for message in messages])
         places = [(delivery.message.offset, delivery.stamp) for delivery in deliveries]
         self.held.update(zip(ids, places, strict=True))
         return Share(self, ids, [message.data for message in messages], sum(message.size for message in messages))
@@ -122,7 +122,7 @@ class Feed:
         self._give_back = give_back
         self.portion_bytes = limits.dispatch_bytes
         self.content_bytes_max = limits.content_bytes_max
-        self._durable_topic, self._durable_until = 0, 0  # messages of this topic below this offset are durable
+        self._durable_topic, self._durable_until = 0, 0  # by first id: its messages below this offset are durable
         self._windows: dict[Window, None] = {}
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
         self._called: asyncio.Future[None] | None = None  # pending while there is no room
@@ -229,14 +229,14 @@ class Feed:
         """T-024: at once if the messages are known to be durable, else when this commit has made them so."""
         shares, last = self._deal(deliveries), deliveries[-1]
         committed = self._queue.committed()
-        if last.topic == self._durable_topic and last.message.offset < self._durable_until:
+        if last.first_id == self._durable_topic and last.message.offset < self._durable_until:
             committed.add_done_callback(partial(self._forget_if_lost, shares))
             self._send(shares)
         else:
             for share in shares:
                 share.window.consumer.promised_bytes += share.size
             tail = self._queue.topic(topic).tail
-            committed.add_done_callback(partial(self._committed, shares, last.topic, tail))
+            committed.add_done_callback(partial(self._committed, shares, last.first_id, tail))
 
     def _committed(self, shares: list[Share], topic: int, tail: int, committed: asyncio.Future[None]) -> None:
         for share in shares:

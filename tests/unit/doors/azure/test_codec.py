@@ -74,7 +74,7 @@ def test_what_is_shown_of_any_bytes(data: bytes, shown: str) -> None:
 
 
 def test_a_message_without_an_end_says_so() -> None:
-    answer = put_answer(1, 2, "1-2-0", at=0, visible_at=0, expires_at=0)
+    answer = put_answer(1, "1-2-3", at=0, visible_at=0, expires_at=0)
     root = ElementTree.fromstring(answer)
     assert root.findtext("QueueMessage/ExpirationTime") == "Fri, 31 Dec 9999 23:59:59 GMT"
     assert root.findtext("QueueMessage/InsertionTime") == "Thu, 01 Jan 1970 00:00:00 GMT"

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.broker.model import Message
-from penstock.broker.names import message_id
 from penstock.doors.flight import columns
 from penstock.doors.flight.columns import SCHEMA, record_batches
 from penstock.errors import DamagedStoreError
 from penstock.journal import codec
 from penstock.journal.port import StoredBatch
 
-TOPIC, NUMBER = "projects/p/topics/t", 5
+TOPIC, FIRST_ID = "projects/p/topics/t", 5 << 58
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 drafts = st.tuples(
@@ -48,7 +47,7 @@ def expected_row(message: Message) -> dict[str, object]:
     return {
         "topic": TOPIC,
         "offset": message.offset,
-        "message_id": message_id(NUMBER, message.offset),
+        "message_id": str(FIRST_ID + message.offset),
         "data": message.data,
         "attributes": list(message.attributes.items()),
         "publish_time": message.publish_time // 1000,
@@ -70,7 +69,7 @@ def test_what_was_stored_is_what_comes(
     log = log_of(parts, start)
     first = data.draw(st.integers(0, len(log) - 1))
     until = data.draw(st.integers(first + 1, len(log)))
-    batches = list(record_batches(TOPIC, NUMBER, stored(log, cuts), start + first, start + until))
+    batches = list(record_batches(TOPIC, FIRST_ID, stored(log, cuts), start + first, start + until))
     assert rows_of(batches) == [expected_row(message) for message in log[first:until]]
 
 
@@ -78,23 +77,25 @@ def test_attributes_that_repeat_and_attributes_that_differ() -> None:
     few = log_of([(b"", {"n": str(place % 3)}, "", 1) for place in range(500)], 0)
     many = log_of([(b"", {"n": str(place)}, "", 1) for place in range(500)], 0)
     for log in (few, many, few[:100] + log_of([(b"", {"n": str(place)}, "", 1) for place in range(400)], 100)):
-        assert rows_of(list(record_batches(TOPIC, NUMBER, stored(log, set()), 0, 500))) == list(map(expected_row, log))
+        assert rows_of(list(record_batches(TOPIC, FIRST_ID, stored(log, set()), 0, 500))) == list(
+            map(expected_row, log)
+        )
 
 
 def test_small_batches_are_put_together_and_large_ones_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "ROWS_MAX", 4)
     log = log_of([(b"x", {}, "", 1)] * 21, 0)
-    sizes = [len(batch) for batch in record_batches(TOPIC, NUMBER, stored(log, {1, 2, 3, 4, 5, 6}), 0, 21)]
+    sizes = [len(batch) for batch in record_batches(TOPIC, FIRST_ID, stored(log, {1, 2, 3, 4, 5, 6}), 0, 21)]
     assert sizes == [4, 4, 4, 4, 4, 1]
 
 
 def test_only_the_chosen_columns_come_in_their_own_order() -> None:
     log = log_of([(b"x", {"a": "b"}, "k", 1)], 3)
-    (batch,) = record_batches(TOPIC, NUMBER, stored(log, set()), 3, 4, ["data", "offset"])
+    (batch,) = record_batches(TOPIC, FIRST_ID, stored(log, set()), 3, 4, ["data", "offset"])
     assert batch.to_pylist() == [{"offset": 3, "data": b"x"}]
 
 
 @pytest.mark.parametrize("body", [codec.encode_messages([]), b"\x91\x01", b""])
 def test_a_body_that_does_not_fit_is_damage(body: bytes) -> None:
     with pytest.raises(DamagedStoreError):
-        list(record_batches(TOPIC, NUMBER, [StoredBatch(0, 1, body)], 0, 1))
+        list(record_batches(TOPIC, FIRST_ID, [StoredBatch(0, 1, body)], 0, 1))

@@ -38,7 +38,7 @@ class Sizes:
 
 def broker_of(sizes: list[int]) -> tuple[Broker, TopicBounds]:
     log = Sizes(sizes)
-    return Broker(None, log), TopicBounds("t", 1, 0, len(sizes), 0, log.positions[-1])  # type: ignore[arg-type]
+    return Broker(None, log), TopicBounds("t", 1, "", 0, 0, len(sizes), 0, log.positions[-1])  # type: ignore[arg-type]
 
 
 SIZES = st.lists(st.integers(0, 50), min_size=1, max_size=60)
@@ -82,7 +82,7 @@ def test_shares_add_up(data: st.DataObject) -> None:
 
 def test_a_range_that_cannot_be_read() -> None:
     broker, _ = broker_of([1] * 10)
-    topic = TopicBounds("t", 1, 4, 10, 4, 10)
+    topic = TopicBounds("t", 1, "", 0, 4, 10, 4, 10)
     with pytest.raises(OutOfRangeError, match="Topic t no longer has offset 3: the earliest kept is 4"):
         ranges.checked(broker, topic, 3, 10)
     assert ranges.checked(broker, topic, 3, 10, lossy=True) == (4, 10)
@@ -114,7 +114,7 @@ class Told(Broker):
     head = 0
 
     def topic(self, name: str) -> TopicBounds:
-        return TopicBounds(name, 1, self.head, 100, 0, 0)
+        return TopicBounds(name, 1, "", 0, self.head, 100, 0, 0)
 
 
 @pytest.mark.parametrize(

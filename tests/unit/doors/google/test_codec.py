@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import Draft, Message
-from penstock.broker.names import message_id
 from penstock.broker.publishing import Appended
 from penstock.doors.google import codec
 from penstock.doors.google import messages as m
@@ -15,14 +14,15 @@ from penstock.doors.google import messages as m
 texts = st.text(max_size=30)
 attributes = st.dictionaries(texts, texts, max_size=5)
 deliveries = st.builds(
-    lambda data, attributes, key, at, offset, attempt: Delivery(
-        Message(data, attributes, key, at, offset, 0, 0, 0, 0), 7, 3, 99, attempt
+    lambda data, attributes, key, at, offset, stamp, attempt: Delivery(
+        Message(data, attributes, key, at, offset, 0, 0, 0, 0), 7, 3 << 40, stamp, attempt
     ),
     st.binary(max_size=9000),
     attributes,
     texts,
     st.integers(0, 2**62),
     st.integers(0, 2**38),
+    st.integers(1, 3) | st.integers(1, 2**63 - 1),
     st.integers(1, 100_000),
 )
 
@@ -47,10 +47,12 @@ def test_drafts_are_what_was_sent(sent: list[tuple[bytes, dict[str, str], str]])
     assert codec.drafts(request.messages) == [Draft(data, named, key) for data, named, key in sent]
 
 
-@given(st.integers(1, 2**20), st.integers(0, 2**38), st.integers(0, 50))
-def test_the_ids_of_a_publish(topic: int, first: int, total: int) -> None:
-    read = m.PublishResponse.FromString(codec.publish_response(Appended(topic, first, total)))
-    assert list(read.message_ids) == [message_id(topic, first + place) for place in range(total)]
+@given(st.integers(1, 2**62), st.integers(0, 2**38), st.integers(0, 50))
+def test_the_ids_of_a_publish(first_id: int, first: int, total: int) -> None:
+    appended = Appended(first_id, first, total)
+    read = m.PublishResponse.FromString(codec.publish_response(appended))
+    assert list(read.message_ids) == appended.message_ids()
+    assert appended.message_ids() == [str(first_id + first + place) for place in range(total)]
 
 
 def test_the_properties_of_a_subscription() -> None:
