@@ -14,6 +14,7 @@ from typing import Any
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.schema import COLUMNS
 from pyspark_penstock.table import READS, TABLE, Option, Use
+from pyspark_penstock.values import EARLIEST, LATEST
 
 ALIASES = {
     "path": "topic",  # load("t") and save("t")
@@ -21,6 +22,18 @@ ALIASES = {
     "subscribe": "topics",
     "subscribePattern": "topicPattern",
     "subscriptionId": "consumerName",
+}
+# What other sources call things that are here in another way, and what there is instead.
+FOREIGN = {
+    "assign": "a topic has no partitions to assign; give topic or topics, and startingOffsets where to begin",
+    "kafka.bootstrap.servers": "the broker's address is the option endpoint, as host:port of its Flight door",
+    "bootstrap.servers": "the broker's address is the option endpoint, as host:port of its Flight door",
+    "group.id": "a query is named with the option consumerName",
+    "kafka.group.id": "a query is named with the option consumerName",
+    "groupidprefix": "there are no groups; a query is named with the option consumerName",
+    "startingoffsetsbytimestamp": "one time for all topics is the option startingTimestamp",
+    "endingoffsetsbytimestamp": "one time for all topics is the option endingTimestamp",
+    "includeheaders": "attributes are always read, unless includeAttributes is false",
 }
 # Spark hands these to the source as well; they are its own.
 SPARKS_OWN = frozenset(
@@ -77,7 +90,7 @@ class Options:
     delay_seconds: float = 15 * 60
     min_partitions: int | None = None
     rows_per_partition: int | None = None
-    bytes_per_partition: int = 32 << 20
+    bytes_per_partition: int = 128 << 20
     fail_on_loss: bool = True
     include_attributes: bool = True
     columns: tuple[str, ...] = COLUMNS
@@ -88,6 +101,8 @@ class Options:
     create_topics: bool = False
     transactional: bool = False
     rows_per_request: int = 5_000
+    txn_app: str | None = None
+    txn_version: int | None = None
     given: frozenset[str] = frozenset()  # names, as in the table
 
     @property
@@ -119,6 +134,10 @@ class Options:
                 raise PenstockError(f"option {name} is for a {_listed(uses)}, not for a {use.value}")
         if use in READS:
             self._check_source()
+        if use is Use.BATCH_READ:
+            self._check_ends()
+        if (self.txn_app is None) != (self.txn_version is None):
+            raise PenstockError("txnAppId and txnVersion go together; give both or none")
 
     def check_read(self) -> None:
         """The same, while it is not known yet whether a batch or a stream is read."""
@@ -135,6 +154,17 @@ class Options:
         for one, other in (("startingOffsets", "startingTimestamp"), ("endingOffsets", "endingTimestamp")):
             if {one, other} <= self.given:
                 raise PenstockError(f"{one} and {other} are both given; give one of them")
+
+    def _check_ends(self) -> None:
+        """A batch that can have no rows, whatever is in the topics, is a mistake."""
+        for name, said, word, number in (
+            ("startingOffsets", self.starting, "latest", LATEST),
+            ("endingOffsets", self.ending, "earliest", EARLIEST),
+        ):
+            if said == word or (isinstance(said, dict) and number in said.values()):
+                raise PenstockError(f"{name} is {word} in a batch read, which then has no rows")
+        if self.starting_time is not None and self.ending_time is not None and self.starting_time > self.ending_time:
+            raise PenstockError("startingTimestamp is later than endingTimestamp")
 
 
 def parse(raw: Mapping[str, Any]) -> Options:
@@ -162,6 +192,9 @@ def _value(option: Option, value: str) -> Any:
 
 
 def _refuse_name(written: str) -> Option:
+    if written.lower() in FOREIGN or written.lower().startswith("kafka."):
+        hint = FOREIGN.get(written.lower(), "options of Kafka's clients mean nothing here")
+        raise PenstockError(f"unknown option {written}; {hint}")
     known = {name.lower(): name for name in (*(option.name for option in TABLE), *ALIASES)}
     near = difflib.get_close_matches(written.lower(), known, 1, 0.6)
     hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(option.name for option in TABLE)}"

@@ -35,6 +35,8 @@ SINK_TYPES = {
     "attributes": "map<string,string>",
     "ordering_key": "string",
 }
+# What only a read gives: rows that have one of these were read, and then `topic` says where from, not where to.
+READ_COLUMNS = ("offset", "message_id", "publish_time")
 SINK_HINTS = {
     "key": "the broker calls it ordering_key",
     "value": "the broker calls it data",
@@ -92,17 +94,38 @@ def wanted_columns(schema: StructType) -> tuple[str, ...]:
     return tuple(schema.fieldNames())
 
 
+def left_out(names: Sequence[str]) -> frozenset[str]:
+    """The columns of rows that were read which are not published."""
+    there = {name for name in READ_COLUMNS if name in names}
+    return frozenset(there | {"topic"} if there else there)
+
+
+def without_read_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    dropped = left_out(batch.schema.names)
+    return batch.select([name for name in batch.schema.names if name not in dropped]) if dropped else batch
+
+
 def check_sink(schema: StructType, topic: str | None) -> None:
     """Refuse what cannot be published, before any task runs."""
+    known = types()
+    dropped = {name for name in left_out(schema.fieldNames()) if name in schema.fieldNames()}
+    dropped = {name for name in dropped if name == "topic" or schema[name].dataType == known[name]}
     for field in schema.fields:
+        if field.name in dropped:
+            continue
         if field.name not in SINK_COLUMNS:
             raise PenstockError(_unknown_sink_column(field))
         if not _fits(field.name, field.dataType):
             said = f"column {field.name} must be {SINK_TYPES[field.name]}, not {field.dataType.simpleString()}"
             raise PenstockError(said)
-    names = schema.fieldNames()
+    names = [name for name in schema.fieldNames() if name not in dropped]
     if "data" not in names:
         raise PenstockError(f"a column named data (binary or string) is needed; there are {', '.join(names) or 'none'}")
+    if topic is None and "topic" in dropped:
+        raise PenstockError(
+            "nothing says where to publish: beside offset, message_id or publish_time the column topic says where "
+            "a row was read; give the option topic, or select the columns of the sink"
+        )
     if topic is None and "topic" not in names:
         raise PenstockError("nothing says where to publish: give the option topic, or a column named topic")
 

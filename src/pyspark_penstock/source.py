@@ -62,6 +62,8 @@ class PenstockDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         self._check_write(schema, overwrite, "a topic is only ever appended to: use outputMode('append')")
+        if self.asked.txn_app is not None:
+            raise PenstockError("txnAppId is for df.write; a stream is published once without it")
         return PenstockStreamWriter(self.asked)
 
     def _check_write(self, schema: StructType, overwrite: bool, refusal: str) -> None:

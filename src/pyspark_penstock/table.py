@@ -73,7 +73,8 @@ TABLE = (
         values.pattern,
         "a regular expression",
         "",
-        "All topics whose full name matches as a whole; topics made later join, from their earliest message.",
+        "All topics whose full name matches as a whole, or whose short one does in the default project; topics "
+        "made later join, from their earliest message.",
     ),
     Option(
         "projectId",
@@ -202,8 +203,8 @@ TABLE = (
         READS,
         values.size,
         _SIZE,
-        "32m",
-        "Stored bytes a Spark partition is cut at.",
+        "128m",
+        "Stored bytes a Spark partition is cut at; topics with less share one.",
     ),
     Option(
         "failOnDataLoss",
@@ -271,5 +272,24 @@ TABLE = (
         _NUMBER,
         "5000",
         "Most rows published, and made durable, at once; 1 MiB are a request, too.",
+    ),
+    Option(
+        "txnAppId",
+        "txn_app",
+        WRITES,
+        values.text,
+        "a name",
+        "",
+        "With txnVersion, of df.write: who writes. A batch whose version is not higher than the last one stored "
+        "for this name is left out, so that foreachBatch can be run again.",
+    ),
+    Option(
+        "txnVersion",
+        "txn_version",
+        WRITES,
+        values.whole,
+        "a whole number, 0 or more",
+        "",
+        "The number of the batch, as foreachBatch gives it.",
     ),
 )

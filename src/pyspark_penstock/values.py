@@ -39,6 +39,13 @@ def count(value: str) -> int:
     return number
 
 
+def whole(value: str) -> int:
+    number = int(value)
+    if number < 0:
+        raise ValueError(value)
+    return number
+
+
 def size(value: str) -> int:
     return int(_measured(value, SIZES) or _refuse(value))
 

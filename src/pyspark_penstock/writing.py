@@ -8,6 +8,7 @@ driver's commit publishes them: then a second run may have other rows, and still
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from pyspark_penstock.chunks import chunks
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.publishing import Upload
+from pyspark_penstock.schema import without_read_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,19 +41,35 @@ class Written(WriterCommitMessage):
 class PenstockWriter(DataSourceArrowWriter):
     """`df.write.format("penstock")`.
 
-    Inside `foreachBatch` a batch that runs again is another job, and publishes again: use `writeStream` there.
+    Inside `foreachBatch` a batch that runs again is another job, and publishes again, unless it says by txnAppId and
+    txnVersion which one it is. A version that is done is a decision on the broker, with rows or without.
     """
 
     def __init__(self, options: Options) -> None:
         self.options = options
         # Made once, while the job is planned, and carried to every attempt of its tasks.
-        self.job = f"job-{uuid.uuid4()}"
+        self.job = f"job-{uuid.uuid4()}" if options.txn_app is None else _transaction(options.txn_app)
+        self.epoch = options.txn_version or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return publish(self.options, iterator, self.job, 0)
+        if self._is_done():
+            for _ in iterator:  # Spark sends the rows in any case
+                pass
+            return Written(self.job, [])
+        return publish(self.options, iterator, self.job, self.epoch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        decide(self.options, messages, 0)
+        if self.options.txn_app is not None and not self._is_done():
+            settle(self.options, messages, self.job, self.epoch)
+        elif self.options.txn_app is None:
+            decide(self.options, messages, self.epoch)
+
+    def _is_done(self) -> bool:
+        """Whether this version, or a higher one, was stored before."""
+        if self.options.txn_app is None:
+            return False
+        said = Broker(self.options.access).ask("stage.last", query=self.job)
+        return said["epoch"] is not None and said["epoch"] >= self.epoch
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Staged rows that nobody decides on are never seen; others are published and cannot be called back."""
@@ -71,6 +89,11 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Spark runs the batch again, and the broker knows what it has seen."""
+
+
+def _transaction(app: str) -> str:
+    """A name of fixed length for whatever an application calls itself."""
+    return f"txn-{hashlib.sha256(app.encode()).hexdigest()[:32]}"
 
 
 def _context() -> TaskContext:
@@ -95,7 +118,9 @@ def publish(options: Options, rows: Iterator[pa.RecordBatch], query: str, epoch:
         "stage": options.transactional,
     }
     broker = Broker(options.access)
-    requests = chunks(rows, options.rows_per_request)
+    if options.create_topics and options.sink_topic:  # also where there are no rows
+        broker.ask("topic.ensure", topic=options.sink_topic)
+    requests = chunks(map(without_read_columns, rows), options.rows_per_request)
     upload = Upload(broker, command)
     upload.send(_with_topics(broker, options, requests) if options.create_topics else requests)
     return Written(query, upload.published if options.transactional else [])
@@ -103,11 +128,11 @@ def publish(options: Options, rows: Iterator[pa.RecordBatch], query: str, epoch:
 
 def _with_topics(broker: Broker, options: Options, requests: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same requests, each when the topics it names are there."""
-    there: set[str | None] = {None}
+    there = {None, options.sink_topic}
     for request in requests:
-        named = {options.sink_topic}
+        named: set[str | None] = set()
         if "topic" in request.schema.names:
-            named |= set(request.column("topic").unique().to_pylist())
+            named = set(request.column("topic").unique().to_pylist())
         for topic in sorted(name for name in named if name and name not in there):
             broker.ask("topic.ensure", topic=topic)
         there |= named
@@ -117,10 +142,15 @@ def _with_topics(broker: Broker, options: Options, requests: Iterable[pa.RecordB
 def decide(options: Options, messages: list[WriterCommitMessage | None], epoch: int) -> None:
     """Let the staged rows of all tasks count, in the order of their partitions."""
     tasks = [message for message in messages if isinstance(message, Written)]
-    if not options.transactional or not tasks:
-        return
+    if options.transactional and tasks:
+        settle(options, messages, tasks[0].query, epoch)
+
+
+def settle(options: Options, messages: list[WriterCommitMessage | None], query: str, epoch: int) -> None:
     parts = [
-        [{"first": each["first"], "rows": each["rows"], "topic": None} for each in task.published] for task in tasks
+        [{"first": each["first"], "rows": each["rows"], "topic": None} for each in task.published]
+        for task in messages
+        if isinstance(task, Written)
     ]
     broker = Broker(options.access)
-    broker.ask("stage.decide", seconds=DECIDE_SECONDS, query=tasks[0].query, epoch=epoch, parts=parts)
+    broker.ask("stage.decide", seconds=DECIDE_SECONDS, query=query, epoch=epoch, parts=parts)

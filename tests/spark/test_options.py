@@ -42,6 +42,8 @@ BEST = {
     "createTopics": ("true", True),
     "transactional": ("true", True),
     "maxRowsPerRequest": ("7", 7),
+    "txnAppId": ("nightly", "nightly"),
+    "txnVersion": ("0", 0),
 }
 WORST = {
     "endpoint": "broker.example",
@@ -72,6 +74,8 @@ WORST = {
     "createTopics": "on",
     "transactional": "",
     "maxRowsPerRequest": "ten",
+    "txnAppId": " ",
+    "txnVersion": "-1",
 }
 
 
@@ -132,6 +136,42 @@ def test_an_unknown_option_is_answered_with_the_nearest_one() -> None:
     )
     assert "did you mean subscriptionId?" in refused({"subscriptionid_": "1"})
     assert "there are endpoint, topic," in refused({"xyzzy": "1"})
+
+
+@pytest.mark.parametrize(
+    ("foreign", "hint"),
+    [
+        ("assign", "give topic or topics"),
+        ("kafka.bootstrap.servers", "the option endpoint"),
+        ("groupIdPrefix", "the option consumerName"),
+        ("startingOffsetsByTimestamp", "the option startingTimestamp"),
+        ("kafka.security.protocol", "options of Kafka's clients mean nothing here"),
+    ],
+)
+def test_an_option_of_another_source_is_answered_with_what_there_is_here(foreign: str, hint: str) -> None:
+    said = refused({foreign: "x"})
+    assert said.startswith(f"penstock: unknown option {foreign}; ")
+    assert hint in said
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"startingOffsets": "latest"}, "startingOffsets is latest in a batch read, which then has no rows"),
+        ({"startingOffsets": '{"t": -1}'}, "startingOffsets is latest in a batch read"),
+        ({"endingOffsets": "earliest"}, "endingOffsets is earliest in a batch read, which then has no rows"),
+        ({"endingOffsets": '{"t": -2}'}, "endingOffsets is earliest in a batch read"),
+        ({"startingTimestamp": "2", "endingTimestamp": "1"}, "startingTimestamp is later than endingTimestamp"),
+    ],
+)
+def test_a_batch_that_can_have_no_rows_is_refused(raw: dict[str, str], said: str) -> None:
+    assert said in refused({"topic": "t"} | raw, Use.BATCH_READ)
+
+
+def test_a_transaction_has_a_name_and_a_version() -> None:
+    for raw in ({"txnAppId": "a"}, {"txnVersion": "1"}):
+        assert "txnAppId and txnVersion go together" in refused({"topic": "t"} | raw, Use.WRITE)
+    parse({"topic": "t", "txnAppId": "a", "txnVersion": "1"}).check(Use.WRITE)
 
 
 def test_an_option_given_twice_is_refused() -> None:

@@ -132,6 +132,7 @@ def test_ctrl_c_in_the_middle_and_the_next_run_goes_on(
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130, err
     assert "stopped; the next run goes on from here" in err
+    assert "done" not in err, "it is not done"
     assert "Traceback" not in err
     assert "WARN" not in err, "Spark keeps quiet"
     reached = server.tail(target)

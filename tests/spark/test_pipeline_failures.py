@@ -37,7 +37,7 @@ def test_one_flow_fails_and_the_others_go_on(
         to = "{target}"
         [flows.columns]
         from = "{topic}"
-        sql = "SELECT data, offset FROM source"
+        sql = "SELECT data, offset AS size FROM source"
         to = "{target}"
         [flows.late]
         from = "{topic}"
@@ -57,7 +57,7 @@ def test_one_flow_fails_and_the_others_go_on(
     assert told["misspelt"].startswith(
         "A column, variable, or function parameter with name `datta` cannot be resolved."
     )
-    assert told["columns"].startswith("column offset (bigint) cannot be published (the broker gives offsets)")
+    assert told["columns"].startswith("column size (bigint) cannot be published; the columns of the sink are data")
     assert told["late"].startswith('The value \'x\' of the type "STRING" cannot be cast to "INT"')
     assert told["option"] == "unknown option maxoffsetpertrigger; did you mean maxOffsetsPerTrigger?"  # Spark's letters
     for name, sentence in told.items():
@@ -100,14 +100,45 @@ def test_a_deep_look_finds_what_spark_would_refuse(
         from = "x"
         python = "wrong.py:change"
         to = "y"
+        [flows.sums]
+        from = "x"
+        sql = "SELECT string(count(*)) AS data FROM source GROUP BY topic"
+        to = "y"
+        [flows.windows]
+        from = "x"
+        sql = "SELECT string(count(*)) AS data FROM source GROUP BY window(publish_time, '1 minute')"
+        to = "y"
+        watermark = "1 minute"
     """
     pipeline, problems = build(text, tmp_path, server), Problems()
     for flow in pipeline.flows:
         analyse(spark, pipeline, flow, problems)
-    syntax, column, sink, folder, function = problems.sentences
+    syntax, column, sink, folder, function, sums = problems.sentences
     assert syntax == "flow syntax: sql: Syntax error at or near 'SELEKT'."
     assert column.startswith("flow column: sql: A column, variable, or function parameter with name `nothing`")
     assert sink == "flow sink: sql: column data must be binary or string, not int"
     assert folder.startswith("flow folder: to: partition_by names day; there are topic, offset,")
     assert function.startswith("flow function: python: A column, variable, or function parameter with name `nothing`")
+    assert sums.startswith("flow sums: sql: Invalid streaming output mode: append.")
+    assert "watermark" in sums
     assert short("a/b") == "b"
+
+
+def test_a_sink_that_cannot_be_written_to(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    text = f'''
+        [flows.files]
+        from = "{make_topic(b"x")}"
+        to = {{ parquet = "file/out" }}
+        [flows.progress]
+        from = "{make_topic(b"x")}"
+        to = {{ console = true }}
+        checkpoint = "file/checkpoint"
+    '''
+    outcome = run(spark, build(text, tmp_path, server))
+    for name in ("files", "progress"):
+        sentence = failure(outcome, name).sentence
+        assert str(tmp_path / "file") in sentence
+        assert ".start" not in sentence

@@ -58,6 +58,29 @@ def test_a_topic_gets_a_batch_that_is_run_again_once(
     assert server.data(target) == ROWS
 
 
+def test_a_flow_reads_what_another_one_of_the_file_writes(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """The second is there in the first run, too, although its topic was not; and without SQL messages go on."""
+    topic = make_topic(*ROWS)
+    middle, end = f"{short(topic)}-middle", f"{short(topic)}-end"
+    text = f'''
+        [flows.second]
+        from = "{middle}"
+        sql = "SELECT data FROM source"
+        to = "{end}"
+        [flows.first]
+        from = "{short(topic)}"
+        to = "{middle}"
+    '''
+    pipeline = build(text, tmp_path, server)
+    for _ in range(2):
+        outcome = run(spark, pipeline)
+        assert not outcome.failed, outcome.standings
+    assert server.data(middle) == ROWS
+    assert server.data(end) == ROWS
+
+
 def test_the_cursor_follows_to_the_end(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, MapType, StringType, StructField, StructType
@@ -65,7 +66,7 @@ def test_a_sink_takes_data_and_what_goes_with_it() -> None:
         ({"value": STRING}, r"column value \(string\) cannot be published \(the broker calls it data\)"),
         ({"data": STRING, "key": STRING}, "the broker calls it ordering_key"),
         ({"data": STRING, "headers": STRING}, "the broker calls them attributes"),
-        ({"data": STRING, "offset": LongType()}, "the broker gives offsets"),
+        ({"data": STRING, "offset": STRING}, "the broker gives offsets"),
         ({"Data": STRING}, r"did you mean data\?"),
         ({"data": STRING, "size": LongType()}, "the columns of the sink are data, topic, attributes, ordering_key"),
         ({"topic": STRING}, r"a column named data \(binary or string\) is needed; there are topic"),
@@ -79,3 +80,17 @@ def test_anything_else_is_refused_by_name(columns: dict[str, object], said: str)
 def test_a_sink_needs_to_know_where() -> None:
     with pytest.raises(PenstockError, match="nothing says where to publish"):
         schema.check_sink(sink(data=STRING), None)
+
+
+def test_rows_that_were_read_are_published_without_what_only_a_read_gives() -> None:
+    schema.check_sink(schema.struct(), "t")
+    schema.check_sink(sink(data=STRING, offset=LongType()), "t")
+    batch = schema.arrow().empty_table().to_batches() or [pa.RecordBatch.from_pylist([], schema.arrow())]
+    assert schema.without_read_columns(batch[0]).schema.names == ["data", "attributes", "ordering_key"]
+    routed = pa.record_batch({"data": ["x"], "topic": ["t"]})
+    assert schema.without_read_columns(routed).schema.names == ["data", "topic"]
+
+
+def test_where_a_row_was_read_does_not_say_where_it_goes() -> None:
+    with pytest.raises(PenstockError, match="beside offset, message_id or publish_time the column topic says where"):
+        schema.check_sink(schema.struct(), None)

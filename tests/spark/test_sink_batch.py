@@ -6,7 +6,7 @@ import base64
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import parse
 from pyspark_penstock.publishing import Upload
 from tests.spark.conftest import MakeTopic
-from tests.spark.queries import failure, sentence
+from tests.spark.queries import failure, sentence, uncommit
 from tests.spark.servers import Server, serve
 
 
@@ -229,3 +229,26 @@ def test_attempts_of_a_task_publish_once(server: Server, make_topic: MakeTopic, 
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     for target in (topic, staged):
         assert sorted(int(data) for data in server.data(target)) == list(range(1000))
+
+
+def test_what_is_read_can_be_written(
+    spark: Any, server: Server, make_topic: MakeTopic, read: Callable[..., Any]
+) -> None:
+    topic, target = make_topic(b"a", b"b"), make_topic()
+    write(read(topic), server, target)
+    assert (server.data(target), server.tail(topic)) == ([b"a", b"b"], 2)
+
+
+def test_a_write_inside_foreach_batch_is_stored_once(
+    spark: Any, server: Server, make_topic: MakeTopic, read_stream: Callable[..., Any], checkpoint: str
+) -> None:
+    topic, target = make_topic(b"a", b"b"), make_topic()
+
+    def publish(frame: Any, batch: int) -> None:
+        write(frame.select("data"), server, target, txnAppId="foreach", txnVersion=batch)
+
+    for _ in range(2):
+        query = read_stream(topic).writeStream.foreachBatch(publish).option("checkpointLocation", checkpoint)
+        assert query.trigger(availableNow=True).start().awaitTermination(120)
+        uncommit(checkpoint)
+    assert server.data(target) == [b"a", b"b"]

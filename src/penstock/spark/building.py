@@ -54,6 +54,14 @@ def sink_options(pipeline: Pipeline, topic: str, given: dict[str, Any]) -> dict[
     return options | {key: _text(value) for key, value in given.items()}
 
 
+def written_topic(pipeline: Pipeline, flow: Flow) -> dict[str, str] | None:
+    """The options of the topic a flow writes to, if it writes to one."""
+    if flow.target is not None:
+        return sink_options(pipeline, flow.target.topic, flow.target.options) if flow.target.topic else None
+    topic = getattr(flow.table, "topic", None)
+    return sink_options(pipeline, topic, {}) if topic else None
+
+
 def read(session: SparkSession, pipeline: Pipeline, flow: Flow) -> DataFrame:
     reader = session.readStream.format(flow.source.format or "penstock")
     return reader.options(**source_options(pipeline, flow)).load()
@@ -90,7 +98,7 @@ def start(session: SparkSession, pipeline: Pipeline, flow: Flow) -> tuple[Stream
     folder = None
     if isinstance(flow.table, Insights | DeadLetters):
         refuse_foreign_files(flow.table.folder, flow.checkpoint)
-        folder = BatchFolder(flow, _publish_options(pipeline, flow))
+        folder = BatchFolder(flow, written_topic(pipeline, flow))
         writer = frame.writeStream.foreachBatch(folder)
     else:
         writer = _written(session, pipeline, flow, _counted(frame))
@@ -167,11 +175,6 @@ def refuse_foreign_files(path: str, checkpoint: str, mark: str = "") -> None:
 def _local(path: str) -> Path | None:
     path = path.removeprefix("file://").removeprefix("file:")
     return None if "://" in path else Path(path)
-
-
-def _publish_options(pipeline: Pipeline, flow: Flow) -> dict[str, str] | None:
-    topic = getattr(flow.table, "topic", None)
-    return sink_options(pipeline, topic, {}) if topic else None
 
 
 def query_id(session: SparkSession, checkpoint: str) -> str:

@@ -130,11 +130,20 @@ def analyse(session: SparkSession, pipeline: Pipeline, flow: Flow, problems: Pro
         frame = read(session, pipeline, flow) if flow.source.format else empty_stream(session, flow)
         given = changed(session, pipeline, flow, frame)
         _check_columns(given, flow, problems)
+        _check_operations(session, given, flow.table.mode)
     except PenstockError as error:
         problems.tell(where, error.message)
     except Exception as error:  # noqa: BLE001 - what Spark or the user's function says of it
         key = "sql" if flow.sql is not None else "python" if flow.table.python else "from"
         problems.tell(f"{where}: {key}", sentence_of(error))
+
+
+def _check_operations(session: Any, frame: DataFrame, mode: str) -> None:
+    """What Spark looks at only when a query starts: whether a stream can do this in this mode."""
+    spark = session._jvm.org.apache.spark.sql  # Python has no way to ask, and a check runs on its own Java
+    chosen = getattr(spark.streaming.OutputMode, mode.capitalize())()
+    plan = frame._jdf.queryExecution().analyzed()
+    spark.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, chosen)
 
 
 def empty_stream(session: SparkSession, flow: Flow) -> DataFrame:

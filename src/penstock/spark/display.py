@@ -86,7 +86,8 @@ def told(standing: Standing) -> str:
     if standing.active and standing.to_go is not None:
         parts.append(f"{standing.to_go:,} to go")
     parts.append(f"{rate:,.0f}/s")
-    return ", ".join([*parts, f"{standing.batches} batches" if standing.active else "done"])
+    end = "stopped" if standing.stopped else "done"
+    return ", ".join([*parts, f"{standing.batches} batches" if standing.active else end])
 
 
 def table_of(standings: Mapping[str, Standing], places: Mapping[str, str]) -> Table:

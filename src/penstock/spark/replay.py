@@ -102,14 +102,18 @@ class ReplayRun:
 
     def _run(self) -> None:
         failure: Failure | None = None
+        done = False
         try:
             self._session.addTag(self._tag)
-            self._replay()
+            done = self._replay()
         except Exception as error:  # noqa: BLE001 - whatever Spark or the broker says, the other flows go on
             failure = None if self._stop.is_set() else failure_of(error)
-        self._standing = self.standing()._replace(active=False, failure=failure)
+        self._standing = self.standing()._replace(
+            active=False, failure=failure, stopped=self._stop.is_set() and not done
+        )
 
-    def _replay(self) -> None:
+    def _replay(self) -> bool:
+        """Whether all of it is published now."""
         lake = _lake(self._session, self.table)
         plan = self._plan(lake)
         done = sum(plan.rows(day) for day in plan.days_done)
@@ -117,11 +121,12 @@ class ReplayRun:
         self._standing = self._standing._replace(to_go=total - done)
         for day in plan.days:
             if self._stop.is_set():
-                return
+                return False
             fresh = publishing.publish(_ordered(lake, plan, day), self._options, f"replay/{plan.id}/{day}")
             plan.days_done.append(day)
             _save(self._plan_file, plan)
             self._count(plan.rows(day), fresh)
+        return True
 
     def _count(self, rows: int, fresh: int) -> None:
         before = self._standing

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.spark import ready
+from penstock.spark.building import written_topic
 from penstock.spark.display import Summary
+from penstock.spark.publishing import ensure_topic
 from penstock.spark.records import DeadLetters, Flow, Insights, Pipeline, Replay
 from penstock.spark.replay import ReplayRun
 from penstock.spark.runs import FailedRun, Run, Standing, StreamRun
@@ -40,7 +42,12 @@ class Outcome(NamedTuple):
 
 def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: threading.Event, logs: Path) -> Outcome:
     """Start every flow, watch until the last has ended or `stop` is set."""
-    runs = [_started(session, pipeline, flow, stop) for flow in pipeline.flows if not stop.is_set()]
+    refused = make_topics(pipeline)
+    runs = [
+        FailedRun(flow, refused[flow.name]) if flow.name in refused else _started(session, pipeline, flow, stop)
+        for flow in pipeline.flows
+        if not stop.is_set()
+    ]
     try:
         standings = _watched(runs, show, stop)
     finally:
@@ -51,6 +58,23 @@ def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: th
     for run in runs:
         run.settle()
     return Outcome(standings, _logged(standings, logs), stop.is_set())
+
+
+def make_topics(pipeline: Pipeline) -> dict[str, BaseException]:
+    """Make the topics that are written to before anybody reads them; the flows whose topic cannot be made."""
+    from pyspark_penstock.errors import PenstockError, UnreachableError
+
+    refused: dict[str, BaseException] = {}
+    for flow in pipeline.flows:
+        options = written_topic(pipeline, flow)
+        try:
+            if options is not None and options["createTopics"] == "true":
+                ensure_topic(options)
+        except UnreachableError:
+            break  # each flow says so itself, when it has tried for as long as it may
+        except PenstockError as error:
+            refused[flow.name] = error
+    return refused
 
 
 def _started(session: SparkSession, pipeline: Pipeline, flow: Flow, stop: threading.Event) -> Run:

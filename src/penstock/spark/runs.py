@@ -47,6 +47,7 @@ class Standing(NamedTuple):
     seconds: float = 0.0
     active: bool = True
     failure: Failure | None = None
+    stopped: bool = False  # before it was done
 
 
 class Run(Protocol):
@@ -91,6 +92,7 @@ class StreamRun:
         self._standing = Standing()
         self._end: dict[str, int] = {}  # offsets that are done
         self._stopped = False
+        self._cut_short = False  # stopped while there was something to do
 
     def _start(self) -> tuple[StreamingQuery, BatchFolder | None]:
         while True:
@@ -108,7 +110,8 @@ class StreamRun:
         active = self.query.isActive  # before the reports: a query that ends in between has its last one counted
         for report in self.query.recentProgress:
             self._count(report)
-        now = self._standing._replace(seconds=time.monotonic() - self._begun, active=active)
+        stopped = self._cut_short and not active
+        now = self._standing._replace(seconds=time.monotonic() - self._begun, active=active, stopped=stopped)
         if self._folder is not None and self._folder.rows:
             now = now._replace(rows_out=self._folder.rows)
         error = self.query.exception() if not active and not self._stopped else None
@@ -174,6 +177,7 @@ class StreamRun:
     def stop(self) -> None:
         self._stopped = True
         with suppress(Exception):  # it may end by itself in this moment
+            self._cut_short = self._standing.active and self.query.isActive
             self.query.stop()
 
     def settle(self) -> None:

@@ -13,6 +13,8 @@ import re
 OURS = re.compile(r"(?:^|[\s:])penstock: ([^\n]+)")
 PYTHON = re.compile(r"^(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt|Warning)): ([^\n]+)$", re.MULTILINE)
 CAUSED = re.compile(r"^\s*Caused by: (?:[\w$]+\.)*([\w$]+): ([^\n]+)$", re.MULTILINE)
+# What Java said when Python called it: "An error occurred while calling o207.start." and then the exception.
+CALLED = re.compile(r"^: (?:[\w$]+\.)*([\w$]+): ([^\n]+)$", re.MULTILINE)
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ?([^\n]+)")
 NOISE = re.compile(r"\s*(?:SQLSTATE: \w+|\(line \d+, pos \d+\)|;?\s*line \d+,? pos \d+;?)")
 LONGEST = 400
@@ -21,7 +23,7 @@ LONGEST = 400
 def sentence_of(error: BaseException | str) -> str:
     """What to tell a user."""
     text = error if isinstance(error, str) else f"{error}" or type(error).__name__
-    found = _ours(text) or _python(text) or _caused(text) or _condition(text) or _first_line(text)
+    found = _ours(text) or _python(text) or _caused(text) or _condition(text) or _called(text) or _first_line(text)
     return _tidy(found)
 
 
@@ -43,6 +45,11 @@ def _caused(text: str) -> str | None:
     name, said = found[-1]
     condition = CONDITION.search(said)
     return condition[2] if condition else f"{said} ({name})"
+
+
+def _called(text: str) -> str | None:
+    found = CALLED.search(text)
+    return f"{found[2]} ({found[1]})" if found else None
 
 
 def _condition(text: str) -> str | None:

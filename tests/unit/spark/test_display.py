@@ -21,6 +21,7 @@ def test_numbers_in_words() -> None:
     assert told(HALF) == "1,500 rows, 500 to go, 500/s, 3 batches"
     assert told(HALF._replace(to_go=None)) == "1,500 rows, 500/s, 3 batches"
     assert told(HALF._replace(active=False)) == "1,500 rows, 500/s, done"
+    assert told(HALF._replace(active=False, stopped=True)) == "1,500 rows, 500/s, stopped"
     assert told(HALF._replace(active=False, failure=Failure("x", "y"))) == "failed"
 
 

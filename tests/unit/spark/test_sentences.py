@@ -45,6 +45,12 @@ Caused by: org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] bad l
 """
 
 
+UNWRITABLE = """An error occurred while calling o207.start.
+: java.io.IOException: mkdir of file:/data/out failed
+\tat org.apache.hadoop.fs.FileSystem.primitiveMkdir(FileSystem.java:1)
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -53,6 +59,7 @@ Caused by: org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] bad l
         (CAUSED, "No space left on device (IOException)"),
         (ANALYSIS, "A column with name `datta` cannot be resolved. Did you mean one of [`data`]."),
         (CLASSED, "bad luck"),
+        (UNWRITABLE, "mkdir of file:/data/out failed (IOException)"),
         ("\n  something else\nand more", "something else"),
         ("", "it failed without saying why"),
     ],

@@ -41,6 +41,7 @@ class Actions:
             "cursor.delete": Action(self._delete, codec.CursorDelete, "Delete the cursors of a consumer."),
             "topic.ensure": Action(self._ensure, codec.TopicEnsure, "Create a topic unless it is there."),
             "stage.decide": Action(self._decide, codec.StageDecide, "Publish staged rows of an epoch, once."),
+            "stage.last": Action(self._last, codec.StageLast, "The last decided epoch of a query."),
             "help": Action(self._help, codec.Request, "What there is."),
         }
 
@@ -138,6 +139,10 @@ class Actions:
 
     def _decide(self, asked: codec.StageDecide) -> Any:
         return self._staging.decide(asked)
+
+    def _last(self, asked: codec.StageLast) -> Any:
+        known = self._broker.decision(asked.query)
+        return {"epoch": None if known is None else known.epoch}
 
     def _help(self, _: codec.Request) -> Any:
         return {"actions": {name: action.help for name, action in self.table.items()}}

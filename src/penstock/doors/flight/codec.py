@@ -93,6 +93,10 @@ class StageDecide(Request):
     parts: list[list[StagedRange]]
 
 
+class StageLast(Request):
+    query: str
+
+
 class OnceKey(Request):
     producer: str
     epoch: int

@@ -1,0 +1,79 @@
+"""What a task and the driver of a write do, without Spark around them."""
+
+from __future__ import annotations
+
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_penstock import writing
+from pyspark_penstock.options import parse
+from pyspark_penstock.schema import arrow
+from pyspark_penstock.writing import PenstockWriter
+from tests.spark.conftest import MakeTopic
+from tests.spark.servers import Server
+
+
+@pytest.fixture(autouse=True)
+def _task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_context", lambda: SimpleNamespace(partitionId=lambda: 0))
+
+
+def run(server: Server, topic: str, rows: list[bytes], **options: Any) -> None:
+    """A job of one task."""
+    write(server, topic, [pa.record_batch({"data": pa.array(rows, pa.binary())})], **options)
+
+
+def write(server: Server, topic: str, batches: list[pa.RecordBatch], **options: Any) -> None:
+    raw = {"endpoint": server.endpoint, "topic": topic} | {name: str(value) for name, value in options.items()}
+    writer = PenstockWriter(parse(raw))
+    writer.commit([writer.write(iter(batches))])
+
+
+@pytest.mark.parametrize("transactional", ["false", "true"])
+def test_a_version_is_stored_once(server: Server, make_topic: MakeTopic, transactional: str) -> None:
+    topic = make_topic()
+    named = {"txnAppId": f"app/{uuid.uuid4()} of mine", "transactional": transactional}
+    run(server, topic, [b"a", b"b"], txnVersion=3, **named)
+    run(server, topic, [b"a", b"b"], txnVersion=3, **named)
+    run(server, topic, [b"other", b"rows", b"this time"], txnVersion=3, **named)
+    run(server, topic, [b"older"], txnVersion=2, **named)
+    assert server.data(topic) == [b"a", b"b"]
+    run(server, topic, [b"c"], txnVersion=4, **named)
+    run(server, topic, [b"of another"], **(named | {"txnAppId": f"{uuid.uuid4()}", "txnVersion": "0"}))
+    assert server.data(topic) == [b"a", b"b", b"c", b"of another"]
+
+
+def test_a_version_that_was_stored_in_part_is_completed(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    raw = {"endpoint": server.endpoint, "topic": topic, "txnAppId": str(uuid.uuid4()), "txnVersion": "0"}
+    writer = PenstockWriter(parse(raw | {"maxRowsPerRequest": "2"}))
+    writer.write(iter([pa.record_batch({"data": pa.array([b"a", b"b"])})]))  # and no commit: the job failed
+    again = PenstockWriter(parse(raw | {"maxRowsPerRequest": "2"}))
+    again.commit([again.write(iter([pa.record_batch({"data": pa.array([b"a", b"b", b"c"])})]))])
+    assert server.data(topic) == [b"a", b"b", b"c"]
+
+
+def test_a_job_without_a_transaction_is_a_new_one_each_time(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    run(server, topic, [b"a"])
+    run(server, topic, [b"a"])
+    assert server.data(topic) == [b"a", b"a"]
+
+
+def test_a_topic_is_made_although_there_are_no_rows(server: Server) -> None:
+    topic = f"projects/penstock/topics/empty-{uuid.uuid4().hex[:8]}"
+    write(server, topic, [], createTopics="true")
+    assert server.tail(topic) == 0
+
+
+def test_rows_that_were_read_go_on_as_they_are(server: Server, make_topic: MakeTopic) -> None:
+    topic, target = make_topic(), make_topic()
+    server.publish(topic, [b"a", b"b"], [{"k": "v"}, {}])
+    rows = pa.RecordBatch.from_pylist(server.rows(topic), arrow())
+    write(server, target, [rows])
+    assert [(row["data"], row["attributes"]) for row in server.rows(target)] == [(b"a", [("k", "v")]), (b"b", [])]
+    assert server.tail(topic) == 2
