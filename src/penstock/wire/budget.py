@@ -41,12 +41,15 @@ class Budget:
         self._clock = clock
         self._claims: dict[Account, float] = {}  # who could give something up, and since when, in this order
 
-    def account(self, give_up: Callable[[], None]) -> Account:
+    def account(self, give_up: Callable[[], None] | None) -> Account:
         """`give_up` is called when others need the memory: refuse what is being read, or abort what is not taken.
 
-        It must neither charge nor raise. The account is empty afterwards, whatever it does. An account does not keep
-        the object alive whose method it is: a connection and its accounts go as soon as nobody needs them.
+        It must not raise, and the account is empty afterwards, whatever it does. An account does not keep the object
+        alive whose method it is: a connection and its accounts go as soon as nobody needs them (a class with slots
+        needs one for `__weakref__`). Without `give_up` what is charged is at work, and never taken away.
         """
+        if give_up is None:
+            return Account(self, None)
         return Account(self, WeakMethod(give_up) if isinstance(give_up, MethodType) else lambda: give_up)
 
     # What an account calls.
@@ -81,7 +84,7 @@ class Account:
 
     __slots__ = ("_budget", "_give_up", "held_bytes")
 
-    def __init__(self, budget: Budget, give_up: Callable[[], Callable[[], None] | None]) -> None:
+    def __init__(self, budget: Budget, give_up: Callable[[], Callable[[], None] | None] | None) -> None:
         self.held_bytes = 0
         self._budget = budget
         self._give_up = give_up
@@ -92,7 +95,7 @@ class Account:
         if budget.in_use_bytes + size > budget.most_bytes and not budget.make_room(self, size):
             budget.refusals += 1
             return False
-        if not self.held_bytes:
+        if not self.held_bytes and self._give_up is not None:
             budget.enter(self)
         self.held_bytes += size
         budget.in_use_bytes += size
@@ -100,11 +103,11 @@ class Account:
 
     def release(self, size: int) -> None:
         """So many bytes are no longer held."""
-        size = min(size, self.held_bytes)
+        budget, size = self._budget, min(size, self.held_bytes)
         self.held_bytes -= size
-        self._budget.in_use_bytes -= size
-        if not self.held_bytes:
-            self._budget.leave(self)
+        budget.in_use_bytes -= size
+        if not self.held_bytes and self._give_up is not None:
+            budget.leave(self)
 
     def hold(self, size: int) -> bool:
         """So many bytes are held now in all: charges or releases the difference."""
@@ -125,7 +128,7 @@ class Account:
 
     def take_away(self) -> None:
         """Others need the memory more."""
-        give_up = self._give_up()
+        give_up = self._give_up() if self._give_up is not None else None
         try:
             if give_up is not None:
                 give_up()

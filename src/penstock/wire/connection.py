@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         self._ending = False  # we send nothing more; what still comes in is thrown away
         account = host.budget.account
         self._incoming = account(self._give_up)  # being read, or waiting for its turn
-        self._at_work = account(self.abort)  # being answered, which nothing ends
+        self._at_work = account(None)  # being answered
         self._outgoing = account(self.abort)  # sent and not taken
 
     # What asyncio calls.
@@ -263,7 +263,6 @@ class Connection(asyncio.Protocol):
         if size > SMALL_BYTES:
             self._charge()  # releases it here, so that it fits there
             self._at_work.hold(size)
-            self._at_work.keep()
         try:
             response = await self._response(turn.request)
         finally:

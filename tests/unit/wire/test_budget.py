@@ -92,6 +92,16 @@ def test_what_is_at_work_is_charged_and_not_taken_away() -> None:
     assert world.account("other").charge(20)
 
 
+def test_an_account_that_can_give_up_nothing_is_charged_and_not_taken_away() -> None:
+    world = World(100)
+    working = world.budget.account(None)
+    assert working.charge(90)
+    world.now += PATIENCE + 1
+    assert not world.account("other").charge(20)
+    working.close()
+    assert world.account("other").charge(20)
+
+
 def test_what_never_fits_costs_nobody_else_anything() -> None:
     world = World(100)
     large, other = world.account("large"), world.account("other")

@@ -30,16 +30,9 @@ class Memory:
             accounts = self._accounts = {}
         account = accounts.get(kind)
         if account is None:
-            account = accounts[kind] = self._budget.account(give_up or _nothing)
-        fits = account.hold(size if size > SMALL_BYTES else 0)
-        if give_up is None:
-            account.keep()
-        return fits
+            account = accounts[kind] = self._budget.account(give_up)
+        return account.hold(size if size > SMALL_BYTES else 0)
 
     def close(self) -> None:
         for account in (self._accounts or {}).values():
             account.close()
-
-
-def _nothing() -> None:
-    """Nothing can be given up."""
