@@ -29,6 +29,7 @@ from penstock.doors.flight.letters import (
     unpack,
 )
 from penstock.doors.flight.link import ReaderEnd
+from penstock.doors.flight.room import Room
 from penstock.errors import DamagedStoreError
 from penstock.journal.codec import decode_messages
 from penstock.journal.port import LogReader, StoredBatch
@@ -39,6 +40,7 @@ T = TypeVar("T")
 class Broker:
     def __init__(self, link: ReaderEnd, log: LogReader | None) -> None:
         self._link = link
+        self._room = Room()
         self.log: LogReader = log or LinkLog(link)
 
     def _ask(self, verb: str, body: bytes, kind: Any) -> Any:
@@ -115,11 +117,14 @@ class Broker:
     def publish(
         self, topic: str, pieces: Sequence[Rows], producer: str = "", epoch: int = 0, sequence: int = 0
     ) -> Future[bytes]:
-        """One publish, sent in pieces; the answer to come is a Published."""
+        """One publish, sent in pieces; the answer to come is a Published. Waits while too much is on its way."""
+        taken = self._room.take(sum(sum(piece.sizes) for piece in pieces))
         number = self._link.number()
         for piece in pieces[:-1]:
             self._link.send("rows", piece.packed(), number)
-        return self._link.ask("publish", Publish(topic, producer, epoch, sequence, pieces[-1]).packed(), number)
+        answer = self._link.ask("publish", Publish(topic, producer, epoch, sequence, pieces[-1]).packed(), number)
+        answer.add_done_callback(lambda _: self._room.give_back(taken))
+        return answer
 
     @staticmethod
     def published(answer: Future[bytes]) -> Published:

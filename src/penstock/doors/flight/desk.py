@@ -31,11 +31,13 @@ from penstock.doors.flight.letters import (
     unpack,
 )
 from penstock.doors.flight.link import Frame
+from penstock.doors.flight.pieces import Pieces
 from penstock.doors.flight.tidings import Tidings
 from penstock.errors import AlreadyExistsError, InternalError, PenstockError
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.views import TopicMetadata
 from penstock.journal.codec import encode_messages
+from penstock.wire.budget import Budget
 from penstock.wire.failure import where
 
 WAIT_SECONDS_MAX = 30.0
@@ -49,13 +51,13 @@ _rows = msgspec.msgpack.Decoder(Drafts)
 class Desk:
     """Answers one reader process; what it left half said goes with it."""
 
-    def __init__(self, queue: AsyncMessageQueue, tidings: Tidings, log: logging.Logger) -> None:
+    def __init__(self, queue: AsyncMessageQueue, tidings: Tidings, log: logging.Logger, budget: Budget) -> None:
         self._queue = queue
         self._tidings = tidings
         self._log = log
         self._cursors = Cursors(queue)
         self._decisions = Decisions(queue)
-        self._rows: dict[int, list[Drafts]] = {}  # pieces of publishes that are still coming, by number
+        self.pieces = Pieces(budget)  # of publishes that are still coming
         self._verbs: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
             "bounds": self._bounds,
             "find": self._find,
@@ -73,10 +75,11 @@ class Desk:
     async def answer(self, frame: Frame) -> bytes | None:
         try:
             if frame.word == "rows":
-                self._rows.setdefault(frame.number, []).append(_rows.decode(frame.body))
+                self.pieces.add(frame.number, _rows.decode(frame.body), len(frame.body))
                 return None
             if frame.word == "publish":
-                return await self._publish(frame.number, frame.body)
+                with self.pieces.taken(frame.number, len(frame.body)) as earlier:
+                    return await self._publish(earlier, frame.body)
             return await self._verbs[frame.word](frame.body)
         except (PenstockError, asyncio.CancelledError):
             raise
@@ -132,8 +135,7 @@ class Desk:
 
     # ------------------------------------------------------------------ publishing
 
-    async def _publish(self, number: int, body: bytes) -> bytes:
-        earlier = self._rows.pop(number, [])
+    async def _publish(self, earlier: list[Drafts], body: bytes) -> bytes:
         asked = _publish.decode(body)
         drafts, sizes = _joined([*earlier, asked.rows]) if earlier else (asked.rows.drafts, asked.rows.sizes)
         once = Once(asked.producer, asked.epoch, asked.sequence) if asked.producer else None

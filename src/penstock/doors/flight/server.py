@@ -121,7 +121,7 @@ class FlightDoor:
 
     async def _open(self, doorstep: Doorstep) -> None:
         """Start a reader process; returns when it answers."""
-        desk = Desk(self._queue, self._tidings, self._log)
+        desk = Desk(self._queue, self._tidings, self._log, self._budget)
         self._reader = Reader(desk, self._log, lambda: self._make_room(doorstep))
         hello = msgspec.structs.replace(self._hello, unfinished=Decisions(self._queue).unfinished())
         await self._reader.start(hello)
@@ -185,6 +185,7 @@ class Reader:
         finally:
             others.close()
         self._tasks = [asyncio.create_task(self._link.run(own)), asyncio.create_task(self._read_log())]
+        self._tasks[0].add_done_callback(lambda _: self._desk.pieces.close())
         ended = asyncio.create_task(self._process.wait())
         either: set[asyncio.Future[Any]] = {self._open, ended}
         await asyncio.wait(either, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from penstock.doors.flight.letters import TopicBounds
 from penstock.doors.flight.staging import Staging
 from penstock.doors.flight.uploads import Upload
 from penstock.errors import InvalidArgumentError, PermissionDeniedError, UnavailableError
+
+UPLOADS_MAX = 256  # at a time; each holds a batch or two of its client
 
 
 class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight ships no types
@@ -60,6 +63,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         self._log = log
         self._actions = Actions(broker, names, staging)
         self.stopping = False
+        self._uploads = threading.BoundedSemaphore(UPLOADS_MAX)
         super().__init__(location, **options)
 
     def _check(self) -> None:
@@ -99,7 +103,13 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         with told(self._log, "do_put"):
             self._check()
             command = codec.read(descriptor.command or b"", codec.Upload, "command")
-            Upload(self._broker, self._names, self._staging, self._limits, command).run(reader, writer)
+            upload = Upload(self._broker, self._names, self._staging, self._limits, command)
+            if not self._uploads.acquire(blocking=False):
+                raise UnavailableError("The server is busy: try again later")
+            try:
+                upload.run(reader, writer)
+            finally:
+                self._uploads.release()
 
     # ------------------------------------------------------------------ actions
 
