@@ -229,6 +229,20 @@ class Model:
             self._give_back(subscription, failed, by_holder=True, delay=delay)
         return bad
 
+    def put_back(self, receipts: list[str]) -> list[str]:
+        """They reached no program: ready at once, and this delivery was none (design, section 5)."""
+        good, bad = self._sort(receipts)
+        unseen = [(subscription, copy) for subscription, copy in good if copy.leased]
+        for _, copy in unseen:
+            copy.attempts -= 1
+        self._return_all(unseen)
+        return bad
+
+    def _return_all(self, ended: list[tuple[Subscription, Copy]]) -> None:
+        """Leases that end, and with each those of its key behind it."""
+        for copy in [copy for subscription, each in ended for copy in _later(subscription, each) if copy.leased]:
+            copy.leased, copy.due, copy.receipt = False, self.now, ""
+
     def extend(self, receipts: list[str], seconds: float) -> list[str]:
         if seconds == 0:
             return self.nack(receipts)
@@ -312,8 +326,9 @@ class Model:
         self.tick_at = 0
         for subscription in self.subscriptions.values():
             endless = [copy for copy in subscription.leased() if copy.due == FOREVER]
-            for copy in [copy for each in endless for copy in _later(subscription, each) if copy.leased]:
-                copy.leased, copy.due, copy.receipt = False, self.now, ""
+            for copy in endless:  # nobody knows what had become of them, so this delivery counts for nothing
+                copy.attempts -= 1
+            self._return_all([(subscription, copy) for copy in endless])
 
     def needed(self, name: str) -> int:
         """The first offset of a topic that somebody may still ask for."""

@@ -230,6 +230,26 @@ class Machine(RuleBasedStateMachine):
         )
         assert sorted(settled.stale) == sorted(bad)
 
+    @rule(name=SUBSCRIPTIONS, window=SIZES, taken=st.integers(0, 3))
+    def come_and_go(self, name: str, window: int, taken: int) -> None:
+        """A consumer opens a window, fails at a few of the messages and leaves the others unseen."""
+        before = len(self.receipts)
+        self.pull(name, window, float("inf"))
+        seen, unseen = self.receipts[before:][:taken], self.receipts[before:][taken:]
+        self.both(lambda queue: queue.nack_many(seen), lambda model: model.nack(seen))
+        self.put_back(unseen)
+
+    @precondition(lambda self: self.receipts)
+    @rule(places=st.lists(st.integers(0, 30), min_size=1, max_size=5))
+    def put_some_back(self, places: list[int]) -> None:
+        self.put_back(self.some(places))
+
+    def put_back(self, chosen: list[str]) -> None:
+        settled, bad = self.both(  # type: ignore[misc]
+            lambda queue: queue.nack_many(chosen, unseen=True), lambda model: model.put_back(chosen)
+        )
+        assert sorted(settled.stale) == sorted(bad)
+
     @precondition(lambda self: self.receipts)
     @rule(place=st.integers(0, 30), seconds=st.sampled_from([0, 1, 5, 30]))
     def extend(self, place: int, seconds: float) -> None:

@@ -21,9 +21,11 @@ from penstock.broker.model import Batch
 from penstock.broker.ordering import Lane
 from penstock.broker.returning import Returning
 from penstock.broker.subscription import Subscription
+from penstock.doors.text.queues import Queues
 from penstock.faces.pipeline import Pipeline
 from tests.simulation import test_broker_power_cuts as power_cuts
 from tests.simulation.test_model import Machine, seeded
+from tests.simulation.text import test_windows as windows
 
 EXAMPLES_MAX = 3_000
 SEED = 4  # each of the first four finds all of them; with this one it takes the least time
@@ -92,6 +94,18 @@ def _backoff_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.broker.returning.backoff", lambda options, attempts: 0)
 
 
+def _unseen_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    give_back = Queues.give_back
+    monkeypatch.setattr(
+        Queues, "give_back", lambda self, receipts, *delay, unseen=False: give_back(self, receipts, *delay)
+    )
+
+
+def _unseen_dead_lettered(monkeypatch: pytest.MonkeyPatch) -> None:
+    nack = Broker.nack
+    monkeypatch.setattr(Broker, "nack", lambda self, now, receipts, delay=None, unseen=False: nack(self, now, receipts))
+
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 FOUND_BY_MODEL: list[Plant] = [
     _acks_not_written,
@@ -103,6 +117,7 @@ FOUND_BY_MODEL: list[Plant] = [
     _seek_off_by_one,
     _dead_letter_not_published,
     _backoff_forgotten,
+    _unseen_dead_lettered,
 ]
 FOUND_BY_CUTS: list[Plant] = [
     _acks_not_written,
@@ -110,6 +125,7 @@ FOUND_BY_CUTS: list[Plant] = [
     _attempts_not_counted,
     _dead_letter_not_published,
 ]
+FOUND_BY_WINDOWS: list[Plant] = [_unseen_counts, _unseen_dead_lettered]
 
 
 @pytest.mark.parametrize("plant", FOUND_BY_MODEL)
@@ -133,3 +149,10 @@ def test_the_model_finds_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_power_cuts_find_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert power_cuts.broken_promises(SEEDS) > 0
+
+
+@pytest.mark.parametrize("plant", FOUND_BY_WINDOWS)
+def test_the_windows_find_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        windows.check(20, SEED)

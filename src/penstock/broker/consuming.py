@@ -220,24 +220,32 @@ class Consuming(Returning):
             self.state.subscriptions[number].counts.acked += len(offsets)
         return settled
 
-    def ack_delivered(self, now: int, number: int, places: Iterable[tuple[int, int]]) -> int:
-        """Ack by offset and stamp, for a holder that kept its deliveries and needs no receipts; how many were good."""
+    def ack_delivered(self, now: int, number: int, places: Iterable[tuple[int, ...]]) -> int:
+        """Ack for a holder that kept its deliveries and needs no receipts; how many were good.
+
+        A place begins with offset and stamp; what follows is the holder's own.
+        """
         subscription = self.state.subscriptions.get(number)
         if subscription is None:
             return 0
         entries = subscription.outstanding
         good: dict[int, None] = {}
-        for offset, stamp in places:
-            entry = entries.get(offset)
-            if entry is not None and _is_good(subscription, entry, stamp, now):
-                good[offset] = None
+        for place in places:
+            entry = entries.get(place[0])
+            if entry is not None and _is_good(subscription, entry, place[1], now):
+                good[place[0]] = None
         if good:
             self.emit(Acked(number, now, list(good)))
             subscription.counts.acked += len(good)
         return len(good)
 
-    def nack(self, now: int, receipts: Iterable[str], delay_seconds: float | None = None) -> Settled:
-        """Hand messages back, to be delivered again after the retry backoff or the given delay."""
+    def nack(
+        self, now: int, receipts: Iterable[str], delay_seconds: float | None = None, unseen: bool = False
+    ) -> Settled:
+        """Hand messages back, to be delivered again after the retry backoff or the given delay.
+
+        `unseen`: they only waited on the way to a program. They are ready at once, and the attempt does not count.
+        """
         good, settled = self._sort(now, receipts)
         if settled.need is not None:
             return settled
@@ -245,6 +253,9 @@ class Consuming(Returning):
         for number, offsets in good.items():
             subscription = self.state.subscriptions[number]
             leased = [offset for offset in offsets if subscription.outstanding[offset].leased]
+            if unseen:
+                self.put_back(subscription, now, leased)
+                continue
             topic = self.state.topics[subscription.topic]
             missing, unread = self.give_back(topic, subscription, now, leased, True, delay_seconds)
             pending = pending + [receipt(number, o, subscription.outstanding[o].stamp) for o in missing]

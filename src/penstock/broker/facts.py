@@ -158,6 +158,7 @@ class Returned(NamedTuple):
     offsets: list[int]
     dues: list[int]
     by_holder: bool  # True: handed back, the receipt is dead; False: the deadline passed
+    unseen: bool = False  # they never reached a program, so this delivery does not count as an attempt
 
 
 class Extended(NamedTuple):

@@ -93,6 +93,17 @@ class Returning(Publishing):
         self.emit(Returned(subscription.number, now, returned, [] if at_once else dues, by_holder))
         subscription.counts.returned += len(returned)
 
+    def put_back(self, subscription: Subscription, now: int, offsets: Iterable[int]) -> None:
+        """End leases of messages that reached no program: no attempt, no backoff, no dead letter."""
+        unseen = dict.fromkeys(offsets)
+        if unseen:
+            returned = self._with_later_of_key(subscription, unseen)
+            self.emit(Returned(subscription.number, now, sorted(unseen), [], True, unseen=True))
+            dragged_along = [offset for offset in returned if offset not in unseen]
+            if dragged_along:
+                self.emit(Returned(subscription.number, now, dragged_along, [], True))
+            subscription.counts.returned += len(returned)
+
     def _spent(self, subscription: Subscription, offsets: Iterable[int]) -> list[int]:
         options, entries = subscription.options, subscription.outstanding
         if options.dead_letter_topic not in self.state.topic_names:
@@ -184,12 +195,13 @@ class Returning(Publishing):
         return messages, missing, need
 
     def end_endless_leases(self, now: int) -> None:
-        """After a restart nobody holds a lease that was to last as long as the process."""
+        """After a restart nobody holds a lease that was to last as long as the process.
+
+        Whether their messages had reached anybody is not known, and it was not they who failed: no attempt counts.
+        """
         for subscription in self.state.subscriptions.values():
             endless = [o for o, e in subscription.outstanding.items() if e.leased and e.due >= FOREVER]
-            if endless:
-                returned = self._with_later_of_key(subscription, dict.fromkeys(endless))
-                self.emit(Returned(subscription.number, now, returned, [], True))
+            self.put_back(subscription, now, endless)
 
 
 def _size(draft: Draft) -> int:

@@ -205,6 +205,7 @@ class Subscription:
             entry = self.outstanding[offset]
             self._end_lease(offset, entry)
             entry.due, entry.stamp = due, NO_RECEIPT if fact.by_holder else entry.stamp
+            entry.attempts -= fact.unseen and entry.attempts > 0
             self.agenda.meet(offset, entry, FOREVER)
             if not entry.key:
                 self._queue(offset, fact.at)

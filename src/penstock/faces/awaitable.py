@@ -259,8 +259,13 @@ class AsyncMessageQueue(Catalogue, Decisions):
         until = self._now() + int(wait_seconds * SECOND)
         while True:
             since = self.standing(name)
-            walk = steps.pull(self._broker, self._now, name, max_messages, lease_seconds, max_bytes, holder)
-            deliveries = await self._drive(walk)
+            deliveries: list[Delivery] = []
+            walk = steps.pull(self._broker, self._now, name, max_messages, lease_seconds, max_bytes, holder, deliveries)
+            try:
+                await self._drive(walk)
+            except asyncio.CancelledError:
+                self.put_back(deliveries)  # the caller is gone, and nobody saw them
+                raise
             self._pass_on(name)
             if deliveries or not await self._wait(name, until, since):
                 return deliveries
@@ -291,8 +296,10 @@ class AsyncMessageQueue(Catalogue, Decisions):
     async def ack(self, receipts: Sequence[str]) -> Settled:
         return await self._settle(self._broker.ack, receipts)
 
-    async def nack(self, receipts: Sequence[str], delay_seconds: float | None = None) -> Settled:
-        return await self._settle(lambda now, texts: self._broker.nack(now, texts, delay_seconds), receipts)
+    async def nack(
+        self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False
+    ) -> Settled:
+        return await self._settle(lambda now, texts: self._broker.nack(now, texts, delay_seconds, unseen), receipts)
 
     async def extend(self, receipts: Sequence[str], seconds: float) -> Settled:
         return await self._settle(lambda now, texts: self._broker.extend(now, texts, seconds), receipts)

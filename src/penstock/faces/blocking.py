@@ -222,10 +222,13 @@ class MessageQueue(Face):
     def nack(self, ack_id: str) -> None:
         _one(self.nack_many([ack_id]))
 
-    def nack_many(self, ack_ids: Sequence[str], delay_seconds: float | None = None) -> Settled:
-        return self._drive(
-            lambda: steps.settle(lambda now, texts: self._broker.nack(now, texts, delay_seconds), self._now, ack_ids)
-        )
+    def nack_many(self, ack_ids: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False) -> Settled:
+        """`unseen`: these never reached whoever works on messages, so the attempt does not count."""
+
+        def command(now: int, texts: Sequence[str]) -> Settled:
+            return self._broker.nack(now, texts, delay_seconds, unseen)
+
+        return self._drive(lambda: steps.settle(command, self._now, ack_ids))
 
     def modify_ack_deadline(self, ack_id: str, seconds: float) -> None:
         """Let the lease end `seconds` from now; 0 hands the message back."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from penstock.broker.consuming import Pulled
+from penstock.broker.consuming import Delivery, Pulled
 from penstock.broker.model import Draft
 from penstock.broker.publishing import Appended, Once
 from penstock.faces.lookups import Lookups
@@ -50,7 +50,13 @@ class Decisions(Lookups):
         self._pass_on(name)
         return pulled
 
-    def decide_ack(self, subscription: int, places: Sequence[tuple[int, int]]) -> int:
+    def put_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Return what was pulled for somebody and never reached him: the attempt does not count."""
+        if deliveries and not self._closed and self._pipeline.stalled is None:
+            self._broker.nack(self._now(), [delivery.receipt for delivery in deliveries], unseen=True)
+            self._submit()
+
+    def decide_ack(self, subscription: int, places: Sequence[tuple[int, ...]]) -> int:
         """Ack deliveries of a subscription by offset and stamp; how many of them were still good."""
         self._check()
         acked = self._broker.ack_delivered(self._now(), subscription, places)

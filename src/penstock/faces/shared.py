@@ -175,8 +175,13 @@ class SharedQueue(Catalogue):
     async def ack(self, receipts: Sequence[str]) -> Settled:
         return await self._drive(lambda: steps.settle(self._broker.ack, self._now, receipts))
 
-    async def nack(self, receipts: Sequence[str]) -> Settled:
-        return await self._drive(lambda: steps.settle(self._broker.nack, self._now, receipts))
+    async def nack(
+        self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False
+    ) -> Settled:
+        def command(now: int, texts: Sequence[str]) -> Settled:
+            return self._broker.nack(now, texts, delay_seconds, unseen)
+
+        return await self._drive(lambda: steps.settle(command, self._now, receipts))
 
     async def extend(self, receipts: Sequence[str], seconds: float) -> Settled:
         return await self._drive(

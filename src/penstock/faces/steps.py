@@ -41,16 +41,17 @@ def pull(
     lease_seconds: float | None,
     max_bytes: int,
     holder: str = "",
+    taken: list[Delivery] | None = None,
 ) -> Steps[list[Delivery]]:
-    """Up to `max_messages`, gathered over as many looks as it takes."""
-    deliveries: list[Delivery] = []
+    """Up to `max_messages`, gathered over as many looks as it takes; `taken` fills meanwhile, for who may give up."""
+    deliveries: list[Delivery] = [] if taken is None else taken
     while len(deliveries) < max_messages:
         room = max_bytes - sum(each.message.size for each in deliveries) if max_bytes else 0
         if max_bytes and room <= 0:
             break
         left = max_messages - len(deliveries)
         pulled = broker.pull(now(), name, left, lease_seconds=lease_seconds, max_bytes=room, holder=holder)
-        deliveries = deliveries + pulled.deliveries if deliveries else pulled.deliveries
+        deliveries += pulled.deliveries
         if pulled.need is not None:
             yield pulled.need
         elif not pulled.more or (max_bytes and deliveries):

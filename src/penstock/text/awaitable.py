@@ -72,6 +72,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """T-040: until the endpoint has carried out all that was asked, unless the connection is lost already."""
+        self._session.cancel_all()
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.cancel()

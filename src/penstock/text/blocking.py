@@ -42,6 +42,8 @@ class Client:
 
     def close(self) -> None:
         """T-040: until the endpoint has carried out all that was asked, unless the connection is lost already."""
+        if self._socket is not None:
+            self._session.cancel_all()
         connection, self._socket = self._socket, None
         if connection is None:
             return

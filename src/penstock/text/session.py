@@ -30,6 +30,7 @@ from penstock.wire.textframes import (
     RETURN,
     SEND,
     SENTENCE,
+    UNREAD,
     Frame,
     FrameError,
     FrameReader,
@@ -173,13 +174,21 @@ class Session:
         return stream
 
     def cancel(self, queue: str) -> None:
-        """Consume no more. What arrived and was not looked at goes back."""
+        """T-043: consume no more. What arrived and was not looked at goes back, and counts for nothing."""
         stream = self.streams.pop(queue, None)
         if stream is not None:
             self._ask(queue, 0)
             for message in stream.arrived:
-                message.give_back()
+                self._unread(message)
+            stream.arrived.clear()
             self._flush()
+
+    def cancel_all(self) -> None:
+        for queue in list(self.streams):
+            self.cancel(queue)
+
+    def _unread(self, message: Message) -> None:
+        self._say(UNREAD, (QUEUE, message.queue.encode()), (ID, message.id.encode()))
 
     def _ask(self, queue: str, window: int) -> None:
         self._say(CONSUME, (QUEUE, queue.encode()), (COUNT, b"%d" % window))
@@ -228,7 +237,8 @@ class Session:
         message = Message(queue, content, message_id, partial(self._settle, self._connection))
         stream = self.streams.get(queue)
         if stream is None:  # it crossed our cancellation
-            message.give_back()
+            self._unread(message)
+            self._flush()
         else:
             stream.arrived.append(message)
             stream.changed()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-SEND, CONSUME, DISPATCH, ACKNOWLEDGE, CONFIRM, RETURN, ERROR = range(1, 8)
+SEND, CONSUME, DISPATCH, ACKNOWLEDGE, CONFIRM, RETURN, ERROR, UNREAD = range(1, 9)
 QUEUE, CONTENT, ID, COUNT, DELAY, CODE, SENTENCE, REFUSED = range(1, 9)
 
 VERSIONS = (1, 2)
@@ -17,7 +17,7 @@ HEADER_BYTES = 8
 PACKAGE_BYTES = 36
 DIGITS = 33  # of a content length
 ID_BYTES = 32
-NAME_BYTES_MAX = 255
+NAME_BYTES_MAX = 256
 NUMBER_DIGITS_MAX = 10
 STRAY_BYTES_MAX = 1024  # of a package nobody asked for
 
@@ -177,7 +177,8 @@ class FrameReader:
 
     def _framing(self, part: bytes) -> None:
         if part not in (b"\n", b"P"):
-            raise self.malformed("A line feed or a package must follow the header.")
+            sentence = "A line feed or a package must follow the header."
+            raise self.malformed(f"{sentence} Lines end with LF, not CR LF." if part == b"\r" else sentence)
         self.line = part == b"\n"
         self._await_package()
         self._hold(part)  # it is the first byte of what comes next

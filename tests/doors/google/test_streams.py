@@ -335,6 +335,20 @@ def test_a_client_that_never_reads_holds_one_response(world: World, client: Clie
         stream.close()
 
 
+def test_what_never_left_for_a_client_counts_for_nothing(world: World, client: Client, topic: str) -> None:
+    """Section 5 of the design: what waited in our buffers when the client went is ready at once, with no attempt."""
+    subscription = client.subscription(topic)
+    for _ in range(12):
+        client.publish(topic, *[b"x" * 900_000] * 10)
+    with world.connect() as lazy:
+        stream = Stream(lazy, subscription, stream_ack_deadline_seconds=600)  # never asked for its next response
+        leased = eventually(lambda: _steady(lambda: world.queue.backlog(subscription).in_flight_messages))
+        stream.close()
+    eventually(lambda: world.queue.backlog(subscription).in_flight_messages < leased)
+    peeked = world.run(world.queue.peek(subscription, 120)).messages
+    assert {attempts for _, attempts in peeked} == {0}
+
+
 def _steady(read: Any) -> int:
     """A number that no longer changes."""
     first = read()

@@ -43,6 +43,56 @@ def test_a_window_holds_n_and_an_acknowledgement_frees_a_place() -> None:
     play(scene)
 
 
+def test_a_count_of_version_01_is_a_count() -> None:
+    """002, T-025: that many messages, and no more until the client asks again, whatever it acknowledges."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await filled(stage, b"q", 20)
+        await peer.say(consume(b"q", 5, 1))
+        held = await peer.hear_many(5)
+        assert [each.content for each in held] == numbers(0, 1, 2, 3, 4)
+        await peer.say(*(ack(b"q", each.id, 1) for each in held))
+        await peer.silence()
+        await peer.say(consume(b"q", 2, 1), consume(b"q", 1, 1))
+        assert await peer.contents(3) == numbers(5, 6, 7)
+        await peer.silence()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("line", [True, False], ids=["in lines", "compact"])
+def test_a_queue_name_may_have_256_bytes(line: bool) -> None:
+    """002, T-011: as in the specification's own example of a package header."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer(line)
+        name = b"n" * 256
+        await peer.say(send(name, b"x", 1, line), consume(name, 1, 1, line))
+        heard = await peer.hear()
+        assert (heard.packages[1], heard.content) == (name, b"x")
+
+    play(scene)
+
+
+def test_a_count_of_version_01_waits_for_messages_and_can_be_withdrawn() -> None:
+    """002, T-025, T-028."""
+
+    async def scene(stage: Stage) -> None:
+        peer, other = await stage.peer(), await stage.peer()
+        await peer.say(consume(b"q", 3, 1))
+        await peer.silence()
+        await filled(stage, b"q", 1)
+        assert await peer.contents(1) == numbers(0)
+        await peer.say(consume(b"q", 0, 1))
+        await peer.silence()
+        await filled(stage, b"q", 2)
+        await peer.silence()
+        await other.say(consume(b"q", 9, 1))
+        assert await other.contents(2) == numbers(0, 1)
+
+    play(scene)
+
+
 def test_what_is_acknowledged_does_not_come_again() -> None:
     """T-036."""
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-NEEDED = {1: {1, 2}, 2: {1, 4}, 4: {1, 3}, 6: {1, 3}}
+NEEDED = {1: {1, 2}, 2: {1, 4}, 4: {1, 3}, 6: {1, 3}, 8: {1, 3}}
 HEADER = re.compile(rb"H(01|02)(\d{3})(\d\d)", re.DOTALL)
 
 
@@ -20,7 +20,7 @@ class Sent(NamedTuple):
 
 
 def sends(session: bytes, content_bytes_max: int) -> list[Sent]:
-    return list(_sends(session, {1: 255, 2: content_bytes_max, 3: 32, 4: 10, 5: 10}))
+    return list(_sends(session, {1: 1024, 2: content_bytes_max, 3: 32, 4: 10, 5: 10}))
 
 
 def _sends(session: bytes, most: dict[int, int]) -> Iterator[Sent]:
@@ -59,13 +59,18 @@ def _sends(session: bytes, most: dict[int, int]) -> Iterator[Sent]:
 def _is_right(version: int, kind: int, packages: list[tuple[int, bytes]]) -> bool:
     contents = dict(packages)
     numbers = set(contents) - ({5} if kind == 6 else set())
-    if kind not in NEEDED or (kind == 6 and version == 1) or numbers != NEEDED[kind] or len(contents) < len(packages):
+    if (
+        kind not in NEEDED
+        or (kind in (6, 8) and version == 1)
+        or numbers != NEEDED[kind]
+        or len(contents) < len(packages)
+    ):
         return False
     try:
         name = contents[1].decode()
     except UnicodeDecodeError:
         return False
-    if not name or any(ord(each) < 32 or 127 <= ord(each) < 160 or each == "/" for each in name):
+    if not 0 < len(contents[1]) <= 256 or any(ord(each) < 32 or 127 <= ord(each) < 160 or each == "/" for each in name):
         return False
     digits = [contents.get(4, b"0"), contents.get(5, b"0")]
     if not all(each.isdigit() for each in digits) or int(digits[1]) > 604_800_000:

@@ -82,15 +82,16 @@ def test_a_lost_connection_is_asked_again_and_its_messages_are_no_longer_ours() 
 
 
 def test_a_cancelled_stream_gives_back_what_nobody_looked_at() -> None:
-    """T-028."""
+    """T-028, T-043."""
     talk = Talk()
-    talk.session.consume("q", 5)
+    stream = talk.session.consume("q", 5)
     talk.dispatch(1)
     talk.said()
     talk.session.cancel("q")
-    assert talk.said() == consume(b"q", 0) + give_back(b"q", ID % 1)
+    assert talk.said() == consume(b"q", 0) + frame(2, 8, (1, b"q"), (3, ID % 1))
+    assert not stream.arrived
     talk.dispatch(2)
-    assert talk.said() == give_back(b"q", ID % 2)
+    assert talk.said() == frame(2, 8, (1, b"q"), (3, ID % 2))
     talk.session.cancel("q")
     assert talk.said() == b""
 

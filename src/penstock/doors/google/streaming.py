@@ -89,6 +89,7 @@ class Listener:
         self._holding = holding
         self._deadline_seconds = first.stream_ack_deadline_seconds
         self._batches: asyncio.Queue[tuple[list[Delivery], asyncio.Future[None] | None]] = asyncio.Queue(1)
+        self._unsent: list[list[Delivery]] = []  # batches on their way to the client
         self._holder = holder
         self._answers_pings = first.protocol_version >= 1
 
@@ -106,6 +107,7 @@ class Listener:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._queue.put_back([delivery for batch in self._unsent for delivery in batch])
 
     # ------------------------------------------------------------------ messages out
 
@@ -118,6 +120,7 @@ class Listener:
                 continue
             deliveries, committed = await self._next_batch()
             if deliveries:
+                self._unsent.append(deliveries)
                 self._holding.add(deliveries)
                 await self._batches.put((deliveries, committed))
 
@@ -143,6 +146,7 @@ class Listener:
             options = found(self._queue, self._name).options
             messages = codec.received_messages(deliveries, with_attempts=bool(options.dead_letter_topic))
             await self._call.send(messages + self._properties(options))
+            self._unsent.remove(deliveries)
 
     def _properties(self, options: Any) -> bytes:
         return codec.subscription_properties(exactly_once=options.exactly_once, ordering=options.ordering)

@@ -22,7 +22,7 @@ from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, R
 from penstock.doors.text.sockets import keep_alive
 from penstock.doors.text.windows import Window
 from penstock.errors import PenstockError, ResourceExhaustedError
-from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND
+from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND, UNREAD
 
 _NEVER = math.inf
 
@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._decoder = Decoder(host.maxima)
         self._memory = Memory(host.budget)
         self._transport: asyncio.Transport | None = None
-        self._windows: dict[bytes, Window] | None = None  # made with the first; most idle connections have none
+        self._windows: dict[bytes, Window] | None = None  # most idle connections have none
         self._turns: deque[Turn] | None = None  # decided, not yet durable
         self._pending_bytes = self._pending_messages = 0
         self._unsent_bytes = 0
@@ -124,7 +124,9 @@ class Connection(asyncio.Protocol):
 
     def _return_all(self, window: Window) -> None:
         """T-034."""
-        self._host.queues.give_back(window.receipts(window.held.values()))
+        seen, unseen = window.split()
+        self._host.queues.give_back(seen)
+        self._host.queues.give_back(unseen, unseen=True)
         window.held.clear()
 
     def pause_writing(self) -> None:
@@ -170,9 +172,11 @@ class Connection(asyncio.Protocol):
 
     # What a feed calls.
 
-    def send(self, data: bytes) -> None:
-        if self._transport is not None and not self._closing:
-            self._transport.write(data)
+    def send(self, data: bytes) -> bool:
+        if self._transport is None or self._closing:
+            return False
+        self._transport.write(data)
+        return True
 
     def feed_failed(self, window: Window, error: Exception) -> None:
         queue = next((name for name, each in (self._windows or {}).items() if each is window), b"")
@@ -250,25 +254,24 @@ class Connection(asyncio.Protocol):
 
     def _give_back(self, event: Return, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
-        taken = window.take([event.id])[0] if window is not None else {}
+        taken = window.take([event.id], unread=event.unread)[0] if window is not None else {}
         if window is None or not taken:
-            self._refuse(_not_held(event.version, RETURN, event.queue, event.id), turn)
-            return
-        self._host.queues.give_back(window.receipts(taken.values()), event.delay_seconds)
+            kind = UNREAD if event.unread else RETURN
+            return self._refuse(_not_held(event.version, kind, event.queue, event.id), turn)
+        self._host.queues.give_back(window.receipts(taken.values()), event.delay_seconds, unseen=event.unread)
         if window.limit:
             window.feed.offer(window)
 
     def _consume(self, event: Consume) -> None:
         queue = self._host.queues.named(event.queue)
         queue.open()
-        if self._windows is None:
-            self._windows = {}
+        self._windows = {} if self._windows is None else self._windows
         phrases = queue.phrases(event.version, self._decoder.line)
         window = self._windows.get(event.queue)
         if window is None:
             window = self._windows[event.queue] = Window(queue.feed, self, phrases)
         window.phrases = phrases
-        window.limit = min(event.limit, self._host.limits.window_max)
+        window.ask(event.limit, self._host.limits.window_max, counted=event.version == 1)
         if window.limit:
             window.feed.offer(window)
         else:
@@ -393,5 +396,4 @@ _TYPES = {Send: SEND, Consume: CONSUME, Acknowledge: ACKNOWLEDGE, Return: RETURN
 
 
 def _not_held(version: int, refused: int, queue: bytes, message_id: bytes) -> Fault:
-    sentence = "The message is not outstanding on this connection."
-    return Fault(version, "not-held", sentence, refused, queue, message_id)
+    return Fault(version, "not-held", "The message is not outstanding on this connection.", refused, queue, message_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from penstock.broker.model import Draft
@@ -71,21 +72,26 @@ class Queues:
         return known
 
     def _make(self, name: bytes) -> TextQueue:
-        feed = Feed(self._queue, self._limits, open_queue=lambda: made.open(), give_back=self.give_back)
+        feed = Feed(
+            self._queue, self._limits, open_queue=lambda: made.open(), put_back=partial(self.give_back, unseen=True)
+        )
         made = TextQueue(name, self._project, self._queue, feed)
         return made
 
     # ------------------------------------------------------------------ back to the queue
 
-    def give_back(self, receipts: Sequence[str], delay_seconds: float | None = None) -> None:
-        """T-034, T-039: soon, because where a dead letter topic is set the broker may have to read first."""
-        if receipts:
-            self._start(self._return(receipts, delay_seconds))
+    def give_back(self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False) -> None:
+        """T-034, T-039: soon, because where a dead letter topic is set the broker may have to read first.
 
-    async def _return(self, receipts: Sequence[str], delay_seconds: float | None) -> None:
+        T-044: what is `unseen` reached nobody, and the attempt does not count.
+        """
+        if receipts:
+            self._start(self._return(receipts, delay_seconds, unseen))
+
+    async def _return(self, receipts: Sequence[str], delay_seconds: float | None, unseen: bool) -> None:
         while True:
             try:
-                await self._queue.nack(receipts, delay_seconds)
+                await self._queue.nack(receipts, delay_seconds, unseen=unseen)
                 return
             except ResourceExhaustedError as error:  # the disk is full: try again, nobody else has these receipts
                 self._log.warning("%d messages wait to return to their queues: %s", len(receipts), error.message)

@@ -22,15 +22,18 @@ from penstock.wire.textframes import (
     QUEUE,
     RETURN,
     SEND,
+    STRAY_BYTES_MAX,
+    UNREAD,
     Frame,
     Maxima,
 )
 
 DELAY_MAX_MILLISECONDS = 7 * 86_400_000
 
-NEEDED = {SEND: (QUEUE, CONTENT), CONSUME: (QUEUE, COUNT), ACKNOWLEDGE: (QUEUE, ID), RETURN: (QUEUE, ID)}
+NEEDED = {SEND: (QUEUE, CONTENT), CONSUME: (QUEUE, COUNT), ACKNOWLEDGE: (QUEUE, ID)}
+NEEDED |= {RETURN: (QUEUE, ID), UNREAD: (QUEUE, ID)}
 OPTIONAL = {RETURN: (DELAY,)}
-SINCE = {RETURN: 2}  # the version that introduced a type, where that was not 01
+SINCE = {RETURN: 2, UNREAD: 2}  # the version that introduced a type, where that was not 01
 
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f/]")
 
@@ -58,6 +61,7 @@ class Return(NamedTuple):
     queue: bytes
     id: bytes
     delay_seconds: float
+    unread: bool = False  # T-043: it never reached whoever works on messages
 
 
 class Fault(NamedTuple):
@@ -75,11 +79,13 @@ Request: TypeAlias = Send | Consume | Acknowledge | Return
 
 
 def maxima(content_bytes_max: int) -> Maxima:
+    """A name that is somewhat too long is read, so that version 02 can be told of it and go on."""
     return {
-        SEND: {QUEUE: NAME_BYTES_MAX, CONTENT: content_bytes_max},
-        CONSUME: {QUEUE: NAME_BYTES_MAX, COUNT: NUMBER_DIGITS_MAX},
-        ACKNOWLEDGE: {QUEUE: NAME_BYTES_MAX, ID: ID_BYTES},
-        RETURN: {QUEUE: NAME_BYTES_MAX, ID: ID_BYTES, DELAY: NUMBER_DIGITS_MAX},
+        SEND: {QUEUE: STRAY_BYTES_MAX, CONTENT: content_bytes_max},
+        CONSUME: {QUEUE: STRAY_BYTES_MAX, COUNT: NUMBER_DIGITS_MAX},
+        ACKNOWLEDGE: {QUEUE: STRAY_BYTES_MAX, ID: ID_BYTES},
+        RETURN: {QUEUE: STRAY_BYTES_MAX, ID: ID_BYTES, DELAY: NUMBER_DIGITS_MAX},
+        UNREAD: {QUEUE: STRAY_BYTES_MAX, ID: ID_BYTES},
     }
 
 
@@ -95,7 +101,7 @@ def interpret(frame: Frame) -> Request | Fault:
         return Consume(version, queue, int(packages[COUNT]))
     if frame.type == ACKNOWLEDGE:
         return Acknowledge(version, queue, [packages[ID]])
-    return Return(version, queue, packages[ID], int(packages.get(DELAY, b"0")) / 1000)
+    return Return(version, queue, packages[ID], int(packages.get(DELAY, b"0")) / 1000, frame.type == UNREAD)
 
 
 def _shape_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
@@ -118,7 +124,7 @@ def _shape_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
 def _content_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
     version, kind, queue = frame.version, frame.type, packages[QUEUE]
     if not is_queue_name(queue):
-        sentence = "A queue name is 1 to 255 bytes of UTF-8 without control characters and slashes."
+        sentence = f"A queue name is 1 to {NAME_BYTES_MAX} bytes of UTF-8 without control characters and slashes."
         return Fault(version, "invalid-queue", sentence, kind, queue)
     if len(packages.get(ID, bytes(ID_BYTES))) != ID_BYTES:
         return Fault(version, "invalid-id", "A message id is 32 hexadecimal digits.", kind, queue)

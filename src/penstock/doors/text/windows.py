@@ -12,6 +12,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import count
+from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeAlias
 
 from penstock.broker.consuming import Delivery
@@ -21,9 +23,10 @@ from penstock.doors.text.limits import Limits
 from penstock.faces.awaitable import AsyncMessageQueue
 
 ENDLESS = float("inf")  # T-033: a lease lasts as long as the connection
+NOT_COUNTED = 1 << 62  # a window goes on for as long as there are messages
 WAIT_SECONDS = 3600.0  # a feed that waits for messages looks again at least so often
 
-Place: TypeAlias = tuple[int, int]  # a delivery: its offset and its stamp
+Place: TypeAlias = tuple[int, int, int]  # a delivery: its offset, its stamp, and its number on this connection
 
 
 class Share(NamedTuple):
@@ -33,6 +36,7 @@ class Share(NamedTuple):
     ids: Sequence[bytes]
     contents: Sequence[bytes]
     size: int
+    last: int  # number of the last of them
 
 
 class Consumer(Protocol):
@@ -44,7 +48,8 @@ class Consumer(Protocol):
     def reading(self) -> bool:
         """Whether the client takes what it is sent."""
 
-    def send(self, data: bytes) -> None: ...
+    def send(self, data: bytes) -> bool:
+        """False if nothing is sent to this client any more."""
 
     def feed_failed(self, window: Window, error: Exception) -> None:
         """The queue cannot be consumed; the window is closed."""
@@ -53,13 +58,33 @@ class Consumer(Protocol):
 class Window:
     """What one connection wants of one queue, and what it has."""
 
-    __slots__ = ("consumer", "feed", "held", "limit", "phrases", "queued", "subscription")
+    __slots__ = (
+        "consumer",
+        "counted",
+        "dealt",
+        "feed",
+        "held",
+        "left",
+        "limit",
+        "phrases",
+        "queued",
+        "reached",
+        "sent",
+        "subscription",
+        "told",
+    )
 
     def __init__(self, feed: Feed, consumer: Consumer, phrases: Phrases) -> None:
         self.feed = feed
         self.consumer = consumer
         self.phrases = phrases
-        self.limit = 0
+        self.limit = 0  # most that may be outstanding; 0: closed
+        self.left = 0  # how many more were asked for
+        self.counted = False  # T-025: whether the request was for a count of messages
+        self.dealt = 0  # messages it got so far; numbers them
+        self.sent = 0  # number of the last message that was sent
+        self.reached = 0  # number up to which the client has shown that messages reached its program
+        self.told = False  # it has said itself how far that was
         self.subscription = 0  # its number, known with the first message
         self.held: dict[bytes, Place] = {}  # outstanding, by message id
         self.queued = False  # whether it stands in the line of its feed
@@ -70,9 +95,18 @@ class Window:
         consumer = self.consumer
         if not consumer.reading or consumer.promised_bytes >= self.feed.portion_bytes:
             return 0
-        return self.limit - len(self.held)
+        return min(self.limit - len(self.held), self.left)
 
-    def take(self, ids: Sequence[bytes]) -> tuple[dict[bytes, Place], list[bytes]]:
+    def ask(self, count: int, most: int, *, counted: bool) -> None:
+        """T-025, T-027: in version 01 `count` more messages, in version 02 a window of so many."""
+        if counted:
+            before = self.left if self.counted and count else 0
+            self.left, self.limit = min(before + count, most), most if count else 0
+        else:
+            self.left, self.limit = NOT_COUNTED, min(count, most)
+        self.counted, self.told = counted, self.told and not count
+
+    def take(self, ids: Sequence[bytes], *, unread: bool = False) -> tuple[dict[bytes, Place], list[bytes]]:
         """Messages that are no longer outstanding here, and the ids that are not held, or not twice."""
         pop, taken, unknown = self.held.pop, {}, []
         for each in ids:
@@ -81,10 +115,22 @@ class Window:
                 unknown.append(each)
             else:
                 taken[each] = place
+        if taken:
+            self.told |= unread
+            self.reached = max(self.reached, max([place[2] for place in taken.values()]) - unread)
         return taken, unknown
 
+    def split(self) -> tuple[list[str], list[str]]:
+        """T-044: receipts of what is outstanding here: what reached the program, as far as one knows, and the rest."""
+        places = sorted(self.held.values(), key=itemgetter(2))
+        edge = self.sent if self.counted else self.reached
+        if not self.counted and not self.told:  # the next one is what it may have been working on
+            edge = max(edge, next((number for _, _, number in places if self.reached < number <= self.sent), 0))
+        seen = [place for place in places if place[2] <= edge]
+        return self.receipts(seen), self.receipts(places[len(seen) :])
+
     def receipts(self, places: Iterable[Place]) -> list[str]:
-        return [receipt(self.subscription, *place) for place in places]
+        return [receipt(self.subscription, offset, stamp) for offset, stamp, _ in places]
 
     def hold(self, deliveries: Sequence[Delivery]) -> Share:
         """Count messages as outstanding; they are to be sent."""
@@ -92,15 +138,21 @@ class Window:
         first = deliveries[0].first_id
         messages = [delivery.message for delivery in deliveries]
         ids = id_texts([first + message.offset for message in messages])
-        places = [(delivery.message.offset, delivery.stamp) for delivery in deliveries]
+        numbers = count(self.dealt + 1)
+        places = [(delivery.message.offset, delivery.stamp, next(numbers)) for delivery in deliveries]
         self.held.update(zip(ids, places, strict=True))
-        return Share(self, ids, [message.data for message in messages], sum(message.size for message in messages))
+        self.dealt += len(places)
+        self.left -= len(places)
+        size = sum(message.size for message in messages)
+        return Share(self, ids, [message.data for message in messages], size, self.dealt)
 
     def send(self, share: Share) -> None:
-        self.consumer.send(self.phrases.dispatch(share.ids, share.contents))
+        if self.consumer.send(self.phrases.dispatch(share.ids, share.contents)):
+            self.sent = share.last
 
     def forget(self, share: Share) -> None:
         """The taking never became durable: these messages are in the queue again."""
+        self.left += len(share.ids)
         for message_id in share.ids:
             self.held.pop(message_id, None)
 
@@ -114,12 +166,12 @@ class Feed:
         limits: Limits,
         *,
         open_queue: Callable[[], tuple[str, str]],
-        give_back: Callable[[Sequence[str]], None],
+        put_back: Callable[[Sequence[str]], None],
     ) -> None:
         self._queue = queue
         self._limits = limits
         self._open_queue = open_queue
-        self._give_back = give_back
+        self._put_back = put_back
         self.portion_bytes = limits.dispatch_bytes
         self.content_bytes_max = limits.content_bytes_max
         self._durable_topic, self._durable_until = 0, 0  # by first id: its messages below this offset are durable
@@ -215,7 +267,7 @@ class Feed:
         shares: dict[Window, list[Delivery]] = {window: [] for window in line}
         for place, delivery in enumerate(deliveries):
             if not line:
-                self._give_back([each.receipt for each in deliveries[place:]])
+                self._put_back([each.receipt for each in deliveries[place:]])
                 break
             window = line.popleft()
             shares[window].append(delivery)

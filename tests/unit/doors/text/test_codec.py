@@ -136,7 +136,9 @@ def test_the_byte_after_the_first_header_decides_for_the_connection() -> None:
     assert (line.line, compact.line) == (True, False)
     assert decode(send(b"q", b"1"), send(b"q", b"2", line=True))[-1].code == "malformed"  # type: ignore[union-attr]
     assert decode(send(b"q", b"1", line=True), send(b"q", b"2"))[-1].code == "malformed"  # type: ignore[union-attr]
-    assert one(b"H0100102\rP") == Fault(1, "malformed", "A line feed or a package must follow the header.", 1)
+    sentence = "A line feed or a package must follow the header."
+    assert one(b"H0100102xP") == Fault(1, "malformed", sentence, 1)
+    assert one(b"H0100102\r\n") == Fault(1, "malformed", f"{sentence} Lines end with LF, not CR LF.", 1)
 
 
 def test_a_message_is_complete_with_its_last_content() -> None:
@@ -244,7 +246,7 @@ CLOSES = {
     "version 00": (b"H0000102", 2, "unknown-version"),
     "a content one byte too long": (b"H0200102P01%033dqP02%033d" % (1, CONTENT_MAX + 1), 2, "too-large"),
     "a content beyond all measure": (b"H0200102P01" + b"9" * 33, 2, "too-large"),
-    "a name of 256 bytes": (b"H0100202P01%033d" % 256, 1, "too-large"),
+    "a name of 1,025 bytes": (b"H0100202P01%033d" % 1025, 1, "too-large"),
     "an id of 33 bytes": (b"H0200402P01%033dqP03%033d" % (1, 33), 2, "too-large"),
     "a count of 11 digits": (b"H0200202P01%033dqP04%033d" % (1, 11), 2, "too-large"),
     "a stray package of 1025 bytes": (b"H0200102P09%033d" % 1025, 2, "too-large"),
@@ -275,6 +277,8 @@ GOES_ON = {
     "a type of the endpoint": (frame(2, 3, (1, b"q")), "unknown-type", 3),
     "a type nobody knows": (frame(2, 999, (77, b"x")), "unknown-type", 999),
     "a return in version 01": (frame(1, 6, (1, b"q"), (3, ID)), "unknown-type", 6),
+    "unread in version 01": (frame(1, 8, (1, b"q"), (3, ID)), "unknown-type", 8),
+    "a name of 257 bytes": (send(b"n" * 257, b"x"), "invalid-queue", 1),
     "a package nobody knows": (frame(2, 1, (1, b"q"), (9, b"x")), "unknown-package", 1),
     "a package of another message": (frame(2, 1, (1, b"q"), (4, b"1")), "unknown-package", 1),
     "one package": (frame(2, 1, (1, b"q")), "wrong-count", 1),

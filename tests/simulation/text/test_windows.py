@@ -1,0 +1,131 @@
+"""Consumers that come and go, with windows, deaths and dead letters: who is charged for what.
+
+Clients of the package talk to connections of the door, without a network. The program behind each notes what it was
+given, and that is the whole judge: no message has more attempts than times a program had it in hand, and none is
+dead-lettered before a program failed at it as often as the policy says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+from penstock.doors.resources import QUEUE_OPTIONS
+from penstock.doors.text.connection import Connection
+from penstock.doors.text.server import TextDoor
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
+from penstock.text.session import Message, Session
+from tests.doors.text.stage import UNLIMITED
+from tests.simulation.text.test_fuzz import LIMITS, Wire
+
+TOPIC, SUBSCRIPTION = "projects/p/topics/q", "projects/p/subscriptions/q"
+DEAD = "projects/p/topics/dead"
+ATTEMPTS_MAX = 3
+MESSAGES = 12
+
+
+class Program:
+    """One client and what stands behind it: it takes messages one after the other."""
+
+    def __init__(self, door: TextDoor, taken: Counter[bytes], chance: random.Random) -> None:
+        self._taken, self._chance = taken, chance
+        self._wire, self._connection = Wire(), Connection(door)
+        self._connection.connection_made(cast(asyncio.Transport, self._wire))
+        self._session = Session(lambda: None)
+        self._session.connected()
+        self._stream = self._session.consume("q", chance.choice([1, 2, 5, 100]))
+        self._in_hand: Message | None = None
+
+    async def talk(self) -> None:
+        """Let both ends hear each other, until neither has more to say."""
+        for _ in range(6):
+            said, self._session.outgoing = bytes(self._session.outgoing), bytearray()
+            if said and not self._wire.closed:
+                self._connection.data_received(said)
+            await asyncio.sleep(0)
+            heard, self._wire.written = bytes(self._wire.written), bytearray()
+            self._session.receive(heard)
+
+    async def work(self) -> None:
+        for _ in range(self._chance.randrange(5)):
+            await self.talk()
+            self._answer()
+            self._take()
+        await self.talk()
+
+    def _take(self) -> None:
+        if self._stream.arrived:
+            self._in_hand = self._stream.arrived.popleft()
+            self._taken[self._in_hand.content] += 1
+
+    def _answer(self) -> None:
+        message, self._in_hand = self._in_hand, None
+        if message is not None:
+            action = self._chance.choice(["ack", "give back", "give back", "forget"])
+            if action == "ack":
+                message.ack()
+            elif action == "give back":
+                message.give_back()
+
+    async def leave(self) -> None:
+        if self._chance.random() < 0.5:
+            self._session.cancel_all()
+            await self.talk()
+        elif self._in_hand is None:
+            await self.talk()
+            self._take()  # it dies at work: what is still on the wire then is charged to the first of it
+        self._connection.connection_lost(None)
+
+
+async def visits(chance: random.Random) -> None:
+    queue = AsyncMessageQueue(MemoryJournal(), limits=UNLIMITED)
+    await queue.start()
+    door = TextDoor(host="", port=0, queue=queue, project="p", log=logging.getLogger("windows"), limits=LIMITS)
+    queue.provide_queue(DEAD, "projects/p/subscriptions/dead", QUEUE_OPTIONS)
+    options = replace(QUEUE_OPTIONS, dead_letter_topic=DEAD, max_delivery_attempts=ATTEMPTS_MAX)
+    queue.provide_queue(TOPIC, SUBSCRIPTION, options)
+    door.queues.named(b"q").append([b"%d" % number for number in range(MESSAGES)])
+    taken: Counter[bytes] = Counter()
+    for _ in range(8):
+        programs = [Program(door, taken, chance) for _ in range(chance.randrange(1, 3))]
+        for program in programs:
+            await program.work()
+        for program in programs:
+            await program.leave()
+        await door.queues.rest()
+        await judge(queue, taken)
+    await queue.close()
+
+
+async def judge(queue: AsyncMessageQueue, taken: Counter[bytes]) -> None:
+    for message, attempts in (await queue.peek(SUBSCRIPTION, MESSAGES)).messages:
+        assert attempts <= taken[message.data], (
+            f"{message.data!r}: {attempts} attempts, seen {taken[message.data]} times"
+        )
+    for message, _ in (await queue.peek("projects/p/subscriptions/dead", MESSAGES)).messages:
+        assert taken[message.data] >= ATTEMPTS_MAX, (
+            f"{message.data!r} was dead-lettered, seen {taken[message.data]} times"
+        )
+
+
+def check(rounds: int, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def run() -> None:
+        for _ in range(rounds):
+            await visits(chance)
+
+    asyncio.run(run())
+
+
+def test_nobody_is_charged_for_what_no_program_saw(rounds: Callable[[int, int], int]) -> None:
+    """T-043, T-044."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    check(rounds(60, 20_000), seed)
