@@ -18,6 +18,14 @@ IGNORED = "Accepted; makes no difference here."
 ELSEWHERE = "Accepted; only the queue service is here."
 
 
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from penstock.settings import installed_version
+
+        typer.echo(installed_version())
+        raise typer.Exit
+
+
 def azurite(
     *,
     queue_host: Annotated[str, typer.Option("--queueHost", metavar="ADDRESS", help="Address to listen on.")] = (
@@ -36,7 +44,9 @@ def azurite(
     pwd: Annotated[str | None, typer.Option("--pwd", help="Password of a PFX file: not supported.")] = None,
     oauth: Annotated[str | None, typer.Option("--oauth", metavar="LEVEL", help="basic.")] = None,
     silent: Annotated[bool, typer.Option("-s", "--silent", help="Log warnings and errors only.")] = False,
-    debug: Annotated[str | None, typer.Option("-d", "--debug", metavar="FILE", help="Log more.")] = None,
+    debug: Annotated[
+        str | None, typer.Option("-d", "--debug", metavar="FILE", help="Log every request to this file.")
+    ] = None,
     loose: Annotated[bool, typer.Option("-L", "--loose", help=IGNORED)] = False,
     skip_version: Annotated[bool, typer.Option("--skipApiVersionCheck", help=IGNORED)] = False,
     no_product_style: Annotated[bool, typer.Option("--disableProductStyleUrl", help=IGNORED)] = False,
@@ -48,6 +58,9 @@ def azurite(
     table_host: Annotated[str | None, typer.Option("--tableHost", help=ELSEWHERE)] = None,
     table_port: Annotated[str | None, typer.Option("--tablePort", help=ELSEWHERE)] = None,
     table_keep_alive: Annotated[str | None, typer.Option("--tableKeepAliveTimeout", help=ELSEWHERE)] = None,
+    version: Annotated[
+        bool, typer.Option("-v", "--version", is_eager=True, callback=print_version, help="Print the version.")
+    ] = False,
     ready_file: Annotated[
         str | None, typer.Option("--ready-file", metavar="FILE", help="As in penstock serve.")
     ] = None,
@@ -84,7 +97,7 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
         "azure_tls_key": given["key"],
         "azure_oauth": given["oauth"],
         "azure_keep_alive_seconds": given["queue_keep_alive"],
-        "log_level": "debug" if given["debug"] else "warning" if given["silent"] else "info",
+        "log_level": "warning" if given["silent"] else "info",
         "ready_file": given["ready_file"],
     }
 
@@ -96,7 +109,7 @@ def _store(location: str) -> str:
 def _serve(given: Mapping[str, Any], environment: Mapping[str, str], elsewhere: list[str]) -> int:
     from penstock.assembly import open_parts
     from penstock.errors import InvalidArgumentError
-    from penstock.server import EXIT_USAGE, escape_controls, log, run, set_up_logging
+    from penstock.server import EXIT_USAGE, also_log_to, escape_controls, log, run, set_up_logging
     from penstock.settings import load_settings
 
     try:
@@ -105,6 +118,12 @@ def _serve(given: Mapping[str, Any], environment: Mapping[str, str], elsewhere: 
         sys.stderr.write(f"penstock: {escape_controls(str(error))}\n")
         return EXIT_USAGE
     set_up_logging(settings)
+    if given["debug"]:
+        try:
+            also_log_to(given["debug"])
+        except OSError as error:
+            sys.stderr.write(f"penstock: --debug: cannot write {escape_controls(given['debug'])}: {error.strerror}\n")
+            return EXIT_USAGE
     if elsewhere:
         log.warning("only the queue service is here; flags of other services make no difference")
     return run(settings, open_parts)

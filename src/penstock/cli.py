@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.azurite_commands import azurite
+from penstock.azurite_commands import azurite, print_version
 from penstock.pipeline_commands import app as pipeline_app
 from penstock.text_commands import app as text_app
 
@@ -20,7 +20,6 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Penstock, a durable message broker.",
 )
 
 app.add_typer(text_app, name="text")
@@ -28,6 +27,14 @@ app.add_typer(pipeline_app, name="pipeline")
 app.command()(azurite)
 
 PORT = "PORT|off"
+
+
+@app.callback()
+def penstock(
+    *,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=print_version)] = False,
+) -> None:
+    """Penstock, a durable message broker."""
 
 
 @app.command()

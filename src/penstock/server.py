@@ -282,3 +282,14 @@ def set_up_logging(settings: Settings, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [lines]
     root.setLevel(settings.log_level.upper())
+
+
+def also_log_to(path: str) -> None:
+    """Every line down to debug goes to a file as well; standard error has what it had. OSError if it cannot be."""
+    file = logging.FileHandler(path, encoding="utf-8")
+    file.setFormatter(TextLines())
+    root = logging.getLogger()
+    for handler in root.handlers:
+        handler.setLevel(root.level)
+    root.addHandler(file)
+    root.setLevel(logging.DEBUG)

@@ -20,8 +20,9 @@ ALONE = [part for door in ("pubsub", "text", "flight", "http") for part in (f"--
 
 
 class Served:
-    def __init__(self, process: subprocess.Popen[str], address: str, scheme: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], address: str, scheme: str, banner: str) -> None:
         self.process = process
+        self.banner = banner
         self.address = address
         self.url = f"{scheme}://{address}/{ACCOUNT}"
         self.connection_string = (
@@ -57,14 +58,14 @@ def serving(folder: Path, *arguments: str, command: str = "serve", **settings: s
     )
     with process:
         try:
-            _wait_until_ready(process)
+            banner = _wait_until_ready(process)
             scheme = "https" if "azure_tls_cert" in settings or "--cert" in arguments else "http"
-            yield Served(process, json.loads(ready_file.read_text())["azure"], scheme)
+            yield Served(process, json.loads(ready_file.read_text())["azure"], scheme, banner)
         finally:
             process.kill()
 
 
-def _wait_until_ready(process: subprocess.Popen[str]) -> None:
+def _wait_until_ready(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     watch = threading.Timer(SECONDS, process.kill)
     watch.start()
@@ -73,7 +74,7 @@ def _wait_until_ready(process: subprocess.Popen[str]) -> None:
         for line in process.stdout:
             said.append(line)
             if line.startswith("Ready."):
-                return
+                return "".join(said)
         raise AssertionError(f"not ready: {said}")
     finally:
         watch.cancel()

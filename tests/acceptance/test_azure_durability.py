@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
+from azure.core.exceptions import ResourceNotFoundError
+from azure.storage.queue import QueueClient
 
-from tests.acceptance.azure_server import ACCOUNT, Served, serving
+from tests.acceptance.azure_server import ACCOUNT, KEY, Served, serving
 from tests.doors.azure.signing import account_sas
 
 QUEUES = 12_000
@@ -83,6 +86,23 @@ def test_twelve_thousand_queues_are_listed_page_by_page(tmp_path: Path) -> None:
         server.kill()
     with serving(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
         assert sum(1 for _ in service.list_queues()) == QUEUES
+
+
+def test_what_azurite_prints_can_be_pasted_and_what_it_did_is_in_its_debug_file(tmp_path: Path) -> None:
+    debug = tmp_path / "debug.log"
+    with serving(tmp_path, "--inMemoryPersistence", "-d", str(debug), command="azurite") as server:
+        pasted = re.search(r"AZURE_STORAGE_CONNECTION_STRING='(.+)'", server.banner)
+        assert pasted is not None, server.banner
+        with QueueClient.from_connection_string(pasted[1], "pasted", retry_total=0) as queue:
+            queue.create_queue()
+            queue.send_message("hello")
+            assert queue.receive_message().content == "hello"
+            with pytest.raises(ResourceNotFoundError):
+                queue.delete_message("x", "MDAw")
+        text = debug.read_text()
+    assert "PUT /devstoreaccount1/pasted: 201" in text
+    assert "MessageNotFound" in text
+    assert KEY not in text
 
 
 def test_azurites_flags_start_the_queue(tmp_path: Path) -> None:

@@ -42,12 +42,13 @@ class Key:
 
 
 class Account:
-    __slots__ = ("development", "keys", "name")
+    __slots__ = ("development", "keys", "name", "public")
 
-    def __init__(self, name: str, keys: Iterable[Key], *, development: bool = False) -> None:
+    def __init__(self, name: str, keys: Iterable[Key], *, development: bool = False, public: bool = False) -> None:
         self.name = name
         self.keys = tuple(keys)
         self.development = development  # nobody configured it: for this machine only
+        self.public = public  # its first key is the one that everybody knows
 
     def signed(self, text: str, signature: bytes) -> bool:
         """Whether one of the keys made this signature."""
@@ -63,15 +64,15 @@ class Accounts:
         return self._accounts.get(name)
 
     @property
-    def first(self) -> str:
-        return next(iter(self._accounts))
+    def first(self) -> Account:
+        return next(iter(self._accounts.values()))
 
 
 def read_accounts(text: str | None) -> Accounts:
     """The accounts of `name:key1[:key2];other:key`, or the development account if there is no text."""
     if not text:
         key = Key(binascii.a2b_base64(DEVELOPMENT_KEY))
-        return Accounts([Account(DEVELOPMENT_ACCOUNT, [key], development=True)], configured=False)
+        return Accounts([Account(DEVELOPMENT_ACCOUNT, [key], development=True, public=True)], configured=False)
     accounts = [_account(part.strip()) for part in text.split(";") if part.strip()]
     if not accounts or len({account.name for account in accounts}) != len(accounts):
         raise InvalidArgumentError("azure_accounts: expected name:key1[:key2];..., with every name once")
@@ -94,7 +95,7 @@ def _account(text: str) -> Account:
         raise InvalidArgumentError(f"azure_accounts: {name[:63]!r} cannot be the name of an account")
     if not 1 <= len(keys) <= 2:
         raise InvalidArgumentError(f"azure_accounts: account {name} needs one or two keys")
-    return Account(name, [Key(_secret(name, key)) for key in keys])
+    return Account(name, [Key(_secret(name, key)) for key in keys], public=keys[0] == DEVELOPMENT_KEY)
 
 
 def _secret(name: str, key: str) -> bytes:

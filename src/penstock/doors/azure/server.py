@@ -57,6 +57,7 @@ _DIALECT = "/queue/"
 _SINGLE = frozenset({"authorization", "date", "origin", "content-md5", "content-type", "access-control-request-method"})
 _VENDOR = "x-ms-"
 _TIMEOUT_MAX = (1 << 31) - 1
+_LOOPBACKS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - nothing is bound here
 
 
 class Options(NamedTuple):
@@ -110,6 +111,7 @@ class AzureDoor:
         self._ids = (f"{part:012x}" for part in count(1))
         self._id_prefix = _random_prefix()
         # Clients that heed it do not send on a connection that is about to close.
+        self._verbose = log.isEnabledFor(logging.DEBUG)  # every request has a line; asked once, not for each
         self._keep_alive = ("Keep-Alive", f"timeout={int(options.keep_alive_seconds)}")
         self._operations = self._operation_table()
 
@@ -141,9 +143,9 @@ class AzureDoor:
     @property
     def hints(self) -> Sequence[str]:
         account, scheme = self._accounts.first, self._scheme
-        key = "<key>" if self._accounts.configured else DEVELOPMENT_KEY  # the latter is public, and printed everywhere
-        endpoint = f"QueueEndpoint={scheme}://{self.address}/{account};"
-        string = f"DefaultEndpointsProtocol={scheme};AccountName={account};AccountKey={key};{endpoint}"
+        key = DEVELOPMENT_KEY if account.public else "<key>"  # one that was given to us stays secret
+        endpoint = f"QueueEndpoint={scheme}://{_callable(self.address)}/{account.name};"
+        string = f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={key};{endpoint}"
         return [f"export AZURE_STORAGE_CONNECTION_STRING='{string}'"]
 
     async def start(self) -> None:
@@ -248,6 +250,9 @@ class AzureDoor:
         if "origin" in index and call.account and call.request.method != "OPTIONS":
             headers.extend(request_headers(call.request, self._service.cors_rules(call.account)))
         headers.extend(reply.headers)
+        if self._verbose:  # the path alone: the query may hold a signature
+            request = call.request
+            self._log.debug("%s %s: %d, request %s", request.method, request.path, reply.status, call.request_id)
         return Response(reply.status, headers, reply.body)
 
     def _error(self, call: Call, error: AzureError) -> Response:
@@ -266,6 +271,12 @@ class AzureDoor:
         error = too_large(self._body_bytes_max) if status == 413 else AzureError(code, status=status)
         body = error_body(error, self._id_prefix + next(self._ids), iso(self._now()))
         return Response(status, (SERVER, _XML, ("x-ms-error-code", code)), body)
+
+
+def _callable(address: str) -> str:
+    """An address that a client on this machine can call, of one that means every interface."""
+    host, _, port = address.rpartition(":")
+    return f"{_LOOPBACKS.get(host, host)}:{port}"
 
 
 def _sharpened(call: Call, error: AzureError) -> AzureError:

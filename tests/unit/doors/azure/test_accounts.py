@@ -26,7 +26,7 @@ def test_without_configuration_there_is_the_development_account() -> None:
     accounts = read_accounts(None)
     account = accounts.get(DEVELOPMENT_ACCOUNT)
     assert account is not None
-    assert (account.development, accounts.configured, accounts.first) == (True, False, DEVELOPMENT_ACCOUNT)
+    assert (account.development, accounts.configured, accounts.first.name) == (True, False, DEVELOPMENT_ACCOUNT)
 
 
 def test_accounts_are_read_with_their_keys() -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from penstock.assembly import SERVER_LIMITS
 from penstock.azurite_commands import settings_of
-from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT
-from penstock.settings import load_settings
+from penstock.cli import app
+from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, read_accounts
+from penstock.doors.azure.server import AzureDoor
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
+from penstock.server import EXIT_USAGE
+from penstock.settings import installed_version, load_settings
+
+SECRET = base64.b64encode(b"a key of our own").decode()
 
 DEFAULTS: dict[str, Any] = {
     "queue_host": "127.0.0.1",
@@ -45,3 +57,42 @@ def test_flags_and_accounts_are_taken_over() -> None:
 def test_what_cannot_be_done_is_said(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="--"):
         settings_of(DEFAULTS | changes, {})
+
+
+@pytest.mark.parametrize("arguments", [["azurite", "--version"], ["azurite", "-v"], ["--version"]])
+def test_the_version_is_printed(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, result.output) == (0, f"{installed_version()}\n")
+
+
+def test_a_debug_file_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    given = ["azurite", "--inMemoryPersistence", "--queuePort", "0", "--debug", str(tmp_path / "absent" / "file")]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == EXIT_USAGE
+    assert "--debug: cannot write" in result.output
+    assert "No such file or directory" in result.output
+
+
+@pytest.mark.parametrize(
+    ("accounts", "address", "shown"),
+    [
+        (None, "127.0.0.1:10001", f"AccountKey={DEVELOPMENT_KEY};QueueEndpoint=http://127.0.0.1:10001/"),
+        (
+            f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}",
+            "0.0.0.0:7",
+            f"{DEVELOPMENT_KEY};QueueEndpoint=http://127.0.0.1:7/",
+        ),
+        (f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}", "[::]:7", f"{DEVELOPMENT_KEY};QueueEndpoint=http://[::1]:7/"),
+        (f"mine:{SECRET};{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}", "127.0.0.1:7", "AccountName=mine;AccountKey=<key>;"),
+        (f"{DEVELOPMENT_ACCOUNT}:{SECRET}", "127.0.0.1:7", "AccountKey=<key>;"),
+    ],
+)
+def test_the_public_key_is_shown_and_no_other(accounts: str | None, address: str, shown: str) -> None:
+    """A connection string with an address that can be called; a key that was given to us stays secret."""
+    queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS)
+    log = logging.getLogger("test.azurite")
+    door = AzureDoor(host="127.0.0.1", port=0, queue=queue, accounts=read_accounts(accounts), log=log)
+    door.address = address
+    (hint,) = door.hints
+    assert shown in hint
+    assert SECRET not in hint
