@@ -93,6 +93,7 @@ def server_limits(settings: Settings) -> Limits:
         SERVER_LIMITS,
         retention_seconds=settings.retention_seconds,
         retention_bytes=settings.retention_bytes,
+        seek_all=settings.pubsub_seek_all,
         queue_max_messages=settings.queue_messages_max,
         queue_max_bytes=settings.queue_bytes_max,
     )

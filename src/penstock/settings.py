@@ -38,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pubsub_tls_cert: str | None = None  # PEM files; with them the Pub/Sub door speaks TLS only
     pubsub_tls_key: str | None = None
     pubsub_cors_origins: tuple[str, ...] = ()  # web pages that may call it besides this machine's own; "*": every page
+    pubsub_seek_all: bool = False  # a seek reaches what the server retains, not only what subscription and topic do
     pubsub_reset: bool = False  # POST /reset forgets everything; with `memory` it always may
     push_allow: tuple[str, ...] = ()  # networks (127.0.0.0/8) that push may reach besides public ones over https
     flight_tokens: tuple[str, ...] = ()  # bearer tokens the Flight door asks for; none: it asks for nothing
@@ -251,6 +252,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "pubsub_tls_cert": _text,
     "pubsub_tls_key": _text,
     "pubsub_cors_origins": _names,
+    "pubsub_seek_all": _switch,
     "pubsub_reset": _switch,
     "push_allow": _networks,
     "flight_tokens": _names,

@@ -29,10 +29,10 @@ class Model:
 
     # ------------------------------------------------------------------ names
 
-    def create_topic(self, name: str) -> None:
+    def create_topic(self, name: str, retained: bool = False) -> None:
         if name in self.topics:
             raise RefusedError(6)
-        self.topics[name] = Topic(name)
+        self.topics[name] = Topic(name, retained=retained)
 
     def delete_topic(self, name: str) -> None:
         topic = self.topic(name)
@@ -46,7 +46,7 @@ class Model:
         read = self.topic(topic)
         if name in self.subscriptions:
             raise RefusedError(6)
-        self.subscriptions[name] = Subscription(name, read, options)
+        self.subscriptions[name] = Subscription(name, read, options, start=len(read.log))
 
     def delete_subscription(self, name: str) -> None:
         del self.subscriptions[self.subscription(name).name]
@@ -293,8 +293,16 @@ class Model:
         subscription.queue = {message.offset: _fresh(message) for message in kept}
 
     def seek_to_time(self, name: str, at: int) -> None:
-        _, topic = self.attached(name)
-        self.seek(name, min((message.offset for message in topic.log if message.at >= at), default=len(topic.log)))
+        """Among what is unacked or retained; anything else that is acked stays so, wherever it lies."""
+        subscription, topic = self.attached(name)
+        reach = min(self._retained_from(subscription), default=len(topic.log))
+        offsets = subscription.queue.keys() | set(range(max(reach, self.heads[topic.name]), len(topic.log)))
+        later = [topic.log[offset] for offset in sorted(offsets) if topic.log[offset].at >= at]
+        subscription.queue = {message.offset: _fresh(message) for message in later}
+
+    def _retained_from(self, subscription: Subscription) -> list[int]:
+        retained = [0] if subscription.topic is not None and subscription.topic.retained else []
+        return [*retained, subscription.start] if subscription.options.retain_acked else retained
 
     def purge(self, name: str) -> None:
         self.attached(name)[0].queue = {}
@@ -337,7 +345,8 @@ class Model:
         waiting = [copy.message.offset for reader in readers for copy in reader.alive(self.now)]
         snapshots = [each for each in self.snapshots.values() if each.topic is topic]
         kept = [offset for each in snapshots for offset in each.unacked if topic.log[offset].expires_at > self.now]
-        return min([len(topic.log), *waiting, *kept, *(each.tail for each in snapshots)])
+        retained = [offset for reader in readers for offset in self._retained_from(reader)]
+        return min([len(topic.log), *waiting, *kept, *retained, *(each.tail for each in snapshots)])
 
 
 def _fresh(message: Message) -> Copy:

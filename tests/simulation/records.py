@@ -62,6 +62,7 @@ class Copy:
 class Topic:
     name: str
     log: list[Message] = field(default_factory=list)
+    retained: bool = False  # acked messages as well, for longer than a history lasts
 
 
 @dataclass
@@ -70,6 +71,7 @@ class Subscription:
     topic: Topic | None  # None: detached
     options: SubscriptionOptions
     queue: dict[int, Copy] = field(default_factory=dict)  # by offset: everything not finished with
+    start: int = 0  # the first offset published after it was made
 
     def leased(self) -> list[Copy]:
         return [copy for copy in self.queue.values() if copy.leased]

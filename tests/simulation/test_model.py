@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from penstock import Draft, Limits, ManualClock, MessageQueue, Once, PenstockError, SubscriptionOptions
+from penstock import Draft, Limits, ManualClock, MessageQueue, Once, PenstockError, SubscriptionOptions, TopicOptions
 from penstock.broker.consuming import Delivery
 from penstock.broker.log import Sizes
 from penstock.broker.state import State
@@ -57,6 +57,7 @@ OPTIONS = st.builds(
     max_delivery_attempts=st.sampled_from([1, 2, 3]),
     flow_max_messages=st.sampled_from([0, 0, 0, 2]),
     flow_max_bytes=st.sampled_from([0, 0, 0, 100]),
+    retain_acked=st.sampled_from([False, False, True]),
 )
 
 SIZES_OF_LOG = st.builds(
@@ -77,8 +78,11 @@ class Machine(RuleBasedStateMachine):
         cap=st.sampled_from([10_000, 10_000, 4]),
         options=OPTIONS,
         other=OPTIONS,
+        retained=st.sampled_from([False, False, True]),
     )
-    def start(self, sizes: Sizes, cap: int, options: SubscriptionOptions, other: SubscriptionOptions) -> None:
+    def start(
+        self, sizes: Sizes, cap: int, options: SubscriptionOptions, other: SubscriptionOptions, retained: bool
+    ) -> None:
         self.clock = ManualClock()
         self.capped = cap < 10_000
         self.store = self.store_type(clock=self.clock, sizes=sizes, limits=Limits(queue_max_messages=cap))
@@ -88,7 +92,7 @@ class Machine(RuleBasedStateMachine):
         self.steps = 0
         self.receipts: list[str] = []
         self.ids: dict[str, Message] = {}
-        self.create_topic("t1")
+        self.create_topic("t1", retained)
         self.create_topic("dead")
         self.create_subscription("s1", "t1", options)
         self.create_subscription("s2", "t1", other)
@@ -146,8 +150,9 @@ class Machine(RuleBasedStateMachine):
         else:
             self.create_subscription(name, topic, options)
 
-    def create_topic(self, name: str) -> None:
-        self.both(lambda queue: queue.register_topic(name), lambda model: model.create_topic(name))
+    def create_topic(self, name: str, retained: bool = False) -> None:
+        options = TopicOptions(retention_seconds=86400 if retained else 0)
+        self.both(lambda queue: queue.register_topic(name, options), lambda model: model.create_topic(name, retained))
 
     def create_subscription(self, name: str, topic: str, options: SubscriptionOptions) -> None:
         if self.capped:  # what counts towards the cap must be certain

@@ -81,6 +81,10 @@ def _seek_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Broker, "seek_to_offset", lambda self, now, name, offset: seek(self, now, name, offset + 1))
 
 
+def _acked_messages_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broker, "seek_reach", lambda self, now, name: [(0, 0)])
+
+
 def _dead_letter_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     def planted(
         self: Returning, topic: Any, subscription: Any, now: int, messages: Any, destination: str, reason: str
@@ -115,6 +119,7 @@ FOUND_BY_MODEL: list[Plant] = [
     _order_ignored_after_nack,
     _order_ignored,
     _seek_off_by_one,
+    _acked_messages_come_back,
     _dead_letter_not_published,
     _backoff_forgotten,
     _unseen_dead_lettered,

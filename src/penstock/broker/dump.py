@@ -55,6 +55,7 @@ class SubscriptionDump(NamedTuple):
     skips: list[tuple[int, int]]
     outstanding: list[EntryDump]  # by offset
     held: dict[str, list[tuple[int, int]]]  # ordering key -> (offset, size), keys sorted
+    start: int = 0  # the tail of the topic when the subscription was made
 
 
 class SnapshotDump(NamedTuple):

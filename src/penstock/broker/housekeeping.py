@@ -144,15 +144,6 @@ class Housekeeping(Replay):
         subscription.counts.drop("retention", count)
         return None
 
-    def _bytes_between(self, topic: Topic, first: int, until: int, positions: dict[int, int]) -> int | Need:
-        for offset in (first, until):
-            position = positions.get(offset)
-            found = self._position(topic, offset) if position is None else position
-            if isinstance(found, Need):
-                return found
-            positions[offset] = found
-        return positions[until] - positions[first]
-
     def _unhold(self, subscription: Subscription, now: int, floor: int) -> None:
         """Held messages below the floor get entries, so that they can leave as the others do."""
         held = sorted(

@@ -26,6 +26,7 @@ class Limits:
     refuse_when_full: bool = False  # True: the publish fails; False: that subscription goes without
     retention_seconds: float = 0  # the least that every topic keeps acked messages, whatever its own options say
     retention_bytes: int = 0  # the cap on them where a topic has none of its own
+    seek_all: bool = False  # a seek to a time reaches all that is kept by these, not only by a resource's own options
     scan_max_messages: int = 10_000  # how much of the log one pull looks through
     producer_idle_seconds: float = 7 * 86400  # how long a publish-once key is remembered
 

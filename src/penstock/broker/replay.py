@@ -44,6 +44,42 @@ class Replay(Topology):
         self.emit(Sought(subscription.number, now, offset, offset, position, []))
         return None
 
+    def seek_reach(self, now: int, name: str) -> list[tuple[int, int]]:
+        """From when on acked messages of a subscription are retained for it: instants, and the least offset of each."""
+        subscription = self.state.subscription(name)
+        topic, options = self._topic_of(subscription), subscription.options
+        seconds = self.retention_seconds(topic) if self.limits.seek_all else topic.options.retention_seconds
+        reach = [(now - int(seconds * SECOND), 0)] if seconds else []
+        if options.retain_acked:
+            since = now - int(options.retention_seconds * SECOND) if options.retention_seconds else 0
+            reach.append((max(since, subscription.created_at), subscription.start))
+        return reach
+
+    def seek_retained(self, now: int, name: str, offset: int, reach: int, positions: dict[int, int]) -> Need | None:
+        """Everything before `offset` counts as acked. From there on what is unacked stays so, and what is acked
+        becomes unacked if it is at `reach` or beyond; acked messages below it are gone for this subscription, even
+        where the log still has them for others.
+
+        `positions` keeps what was read between one call and the next.
+        """
+        subscription = self.state.subscription(name)
+        topic = self._topic_of(subscription)
+        offset, reach = (min(max(each, topic.head), topic.tail) for each in (offset, reach))
+        place = _place(subscription)
+        cursor = max(offset, min(place.cursor, reach))
+        skips = [(max(first, cursor), min(until, reach)) for first, until in place.skips]
+        skips = sorted((first, until) for first, until in skips if first < until)
+        while skips and skips[0][0] == cursor:
+            cursor = skips.pop(0)[1]
+        settled, settled_bytes = cursor + sum(until - first for first, until in skips), 0
+        for first, until in [(topic.head, cursor), *skips]:
+            size = self._bytes_between(topic, first, until, positions)
+            if isinstance(size, Need):
+                return size
+            settled_bytes += size
+        self.emit(Sought(subscription.number, now, cursor, settled, topic.head_position + settled_bytes, skips))
+        return None
+
     def purge(self, now: int, name: str) -> None:
         """Everything published so far counts as acked."""
         subscription = self.state.subscription(name)
@@ -109,6 +145,15 @@ class Replay(Topology):
             return topic.head_position
         message = self.look_up(topic, offset)
         return message.position if isinstance(message, Message) else message
+
+    def _bytes_between(self, topic: Topic, first: int, until: int, positions: dict[int, int]) -> int | Need:
+        for offset in (first, until):
+            position = positions.get(offset)
+            found = self._position(topic, offset) if position is None else position
+            if isinstance(found, Need):
+                return found
+            positions[offset] = found
+        return positions[until] - positions[first]
 
 
 def _place(subscription: Subscription) -> Place:

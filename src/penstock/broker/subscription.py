@@ -56,6 +56,7 @@ class Subscription:
         self.topic = created.topic
         self.topic_name = created.topic_name
         self.created_at = created.at
+        self.start = created.cursor  # what was published before is not its own
         self.used_at = created.at
         self.detached = False
         self.cursor = created.cursor
@@ -344,12 +345,13 @@ class Subscription:
             list(self.skips),
             [self.outstanding[offset].dump(offset) for offset in sorted(self.outstanding)],
             {key: _dump_held(self.lanes[key]) for key in sorted(self.lanes) if self.lanes[key].held},
+            self.start,
         )
 
     @classmethod
     def load(cls, dump: SubscriptionDump) -> Subscription:
         created = SubscriptionCreated(
-            dump.subscription, dump.name, dump.topic, dump.topic_name, 0, 0, dump.created_at, dump.options
+            dump.subscription, dump.name, dump.topic, dump.topic_name, dump.start, 0, dump.created_at, dump.options
         )
         subscription = cls(created)
         subscription.used_at, subscription.detached = dump.used_at, dump.detached

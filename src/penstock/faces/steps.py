@@ -15,6 +15,7 @@ from penstock.broker.dump import SnapshotDump
 from penstock.broker.housekeeping import Broker
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message, SubscriptionOptions
+from penstock.broker.names import MAX_OFFSET
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 
@@ -93,13 +94,16 @@ def seek_to_offset(broker: Broker, now: Now, name: str, offset: int) -> Steps[No
 
 
 def seek_to_time(broker: Broker, now: Now, name: str, at: int) -> Steps[None]:
-    """Messages published before `at` count as acked, later ones that are still kept do not."""
-    subscription = broker.state.subscription(name)
-    topic = broker.state.read_topic(subscription)
-    offset = 0
-    if topic is not None:
-        offset = yield from first_offset_at(topic, at)
-    yield from seek_to_offset(broker, now, name, offset)
+    """Messages published before `at` count as acked; later ones do not if they were unacked or are retained."""
+    reach, positions = MAX_OFFSET, dict[int, int]()
+    retained = broker.seek_reach(now(), name)
+    topic = broker.state.topics[broker.state.subscription(name).topic]
+    offset = yield from first_offset_at(topic, at)
+    for since, least in retained:
+        first = yield from first_offset_at(topic, since)
+        reach = min(reach, max(first, least))
+    while (need := broker.seek_retained(now(), name, offset, reach, positions)) is not None:
+        yield need
 
 
 def first_offset_at(topic: Topic, at: int) -> Steps[int]:

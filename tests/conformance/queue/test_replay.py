@@ -9,8 +9,10 @@ from penstock import (
     FailedPreconditionError,
     InternalMessage,
     InvalidArgumentError,
+    Limits,
     MessageQueue,
     NotFoundError,
+    SubscriptionOptions,
     TopicOptions,
 )
 from penstock.broker.log import Sizes
@@ -74,6 +76,86 @@ def test_a_seek_to_a_time_goes_back_and_forward(history: World) -> None:
     queue.seek_to_time("sub", 0)
     queue.seek_to_time("sub", now)
     assert history.drain("sub") == []
+
+
+def test_a_seek_back_finds_what_was_unacked_where_nothing_is_retained(world: World, queue: MessageQueue) -> None:
+    """Another subscription keeps all of it in the log; that is no concern of this one."""
+    world.topic_with("sub", "other")
+    world.publish("a", "b", "c", "d")
+    first, _, third, _ = queue.pull("sub", 4)
+    queue.ack(first.ack_id)
+    queue.ack(third.ack_id)
+    world.publish("e")
+    queue.seek_to_time("sub", 0)
+    assert queue.backlog("sub") == (3, 3, 0, 0)
+    assert world.drain("sub") == ["b", "d", "e"]
+    queue.seek_to_time("sub", 0)
+    assert (world.drain("sub"), queue.backlog("sub")) == ([], (0, 0, 0, 0))
+    assert world.drain("other") == ["a", "b", "c", "d", "e"]
+
+
+def test_a_seek_between_unacked_messages_acks_the_earlier_ones(world: World, queue: MessageQueue) -> None:
+    world.topic_with("sub")
+    times = []
+    for body in "abcde":
+        times.append(world.clock.now())
+        world.publish(body)
+        world.clock.advance(1)
+    queue.ack(queue.pull("sub", 3)[2].ack_id)
+    queue.seek_to_time("sub", times[1])
+    assert queue.backlog("sub") == (3, 3, 0, 0)
+    assert world.drain("sub") == ["b", "d", "e"]
+
+
+def test_a_subscription_that_retains_goes_back_to_its_own_beginning(durable: World, crash: bool) -> None:
+    """To the message: what was published at the same instant, before it was made, is not its own."""
+    durable.topic_with("other")
+    durable.publish("before")
+    durable.queue.register_subscription("sub", "topic", SubscriptionOptions(retain_acked=True))
+    durable.publish("a", "b")
+    assert durable.drain("sub") == ["a", "b"]
+    durable.queue.seek_to_time("sub", 0)
+    assert durable.drain("sub") == ["a", "b"]
+    durable.reopen(crash=crash).seek_to_time("sub", 0)
+    assert durable.drain("sub") == ["a", "b"]
+
+
+def test_a_subscription_retains_no_longer_than_it_says(world: World, queue: MessageQueue) -> None:
+    queue.register_topic("topic")
+    queue.register_subscription("other", "topic")
+    queue.register_subscription("sub", "topic", SubscriptionOptions(retain_acked=True, retention_seconds=600))
+    world.publish("a")
+    world.clock.advance(400)
+    world.publish("b")
+    world.clock.advance(300)
+    world.drain("sub")
+    queue.seek_to_time("sub", 0)
+    assert world.drain("sub") == ["b"]
+
+
+def test_a_topic_that_retains_brings_back_what_was_before_a_subscription(world: World, queue: MessageQueue) -> None:
+    queue.register_topic("topic", TopicOptions(retention_seconds=600))
+    world.publish("a")
+    world.clock.advance(400)
+    world.publish("b")
+    world.clock.advance(300)
+    queue.register_subscription("sub", "topic")
+    queue.seek_to_time("sub", 0)
+    assert world.drain("sub") == ["b"]
+
+
+@pytest.mark.parametrize(("seek_all", "found"), [(False, []), (True, ["a", "b"])])
+def test_what_the_queue_keeps_for_others_is_reached_where_it_is_allowed(
+    world: World, seek_all: bool, found: list[str]
+) -> None:
+    queue = world.again(limits=Limits(retention_seconds=DAY, seek_all=seek_all))
+    world.topic_with("sub")
+    world.publish("a", "b")
+    world.drain("sub")
+    queue.seek_to_time("sub", 0)
+    assert world.drain("sub") == found
+    queue.seek_to_offset("sub", 0)
+    assert world.drain("sub") == ["a", "b"], "by offset everything that is kept is reached"
 
 
 def test_a_snapshot_brings_back_what_was_unacked(history: World) -> None:

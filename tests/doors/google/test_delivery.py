@@ -211,6 +211,50 @@ def test_a_new_subscription_begins_with_what_comes_and_can_seek_back(client: Cli
     assert bodies(client.pull(subscription)) == [b"before"]
 
 
+def test_acked_messages_stay_acked_where_nothing_retains_them(client: Client) -> None:
+    """What the server keeps of every topic is for others: a Pub/Sub client sees Pub/Sub's rule."""
+    topic = client.topic()
+    client.publish(topic, b"before")
+    subscription = client.subscription(topic)
+    client.publish(topic, b"acked", b"unacked")
+    acked, _ = client.pull(subscription)
+    client.ack(subscription, acked)
+    client.call("Seek", subscription=subscription, time=m.Timestamp(seconds=1))
+    assert bodies(client.pull(subscription)) == [b"unacked"]
+
+
+def test_a_subscription_that_retains_does_not_go_back_before_its_beginning(client: Client) -> None:
+    topic = client.topic()
+    client.publish(topic, b"before")
+    subscription = client.subscription(topic, retain_acked_messages=True)
+    client.publish(topic, b"after")
+    client.ack(subscription, *client.pull(subscription))
+    client.call("Seek", subscription=subscription, time=m.Timestamp(seconds=1))
+    assert bodies(client.pull(subscription)) == [b"after"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos"),
+    [(2**62, 0), (1_700_000_000_000, 0), (253402300800, 0), (-62135596801, 0), (1, -1), (1, 10**9), (-(2**63), 0)],
+)
+def test_a_seek_to_an_impossible_time_is_refused_and_changes_nothing(client: Client, seconds: int, nanos: int) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic)
+    client.publish(topic, b"x")
+    code, said = client.refused("Seek", subscription=subscription, time=m.Timestamp(seconds=seconds, nanos=nanos))
+    assert (code, "argument=time" in said) == ("INVALID_ARGUMENT", True)
+    assert bodies(client.pull(subscription)) == [b"x"]
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(-62135596800, 1), (0, 1), (253402300799, 0)])
+def test_a_seek_goes_from_the_first_year_to_the_last(client: Client, seconds: int, left: int) -> None:
+    topic = client.topic()
+    subscription = client.subscription(topic)
+    client.publish(topic, b"x")
+    client.call("Seek", subscription=subscription, time=m.Timestamp(seconds=seconds, nanos=999_999_999))
+    assert len(client.pull(subscription, timeout=0.3)) == left
+
+
 def test_a_compressed_request_is_read(client: Client) -> None:
     topic = client.topic()
     method = client.world.kinds["google.pubsub.v1.Publisher/Publish"]

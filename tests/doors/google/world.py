@@ -14,6 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -38,7 +39,7 @@ class World:
         self.condition = Condition()
 
     async def open(self) -> None:
-        limits = SERVER_LIMITS
+        limits = replace(SERVER_LIMITS, retention_seconds=86400)  # as the server does
         self.queue = AsyncMessageQueue(MemoryJournal(), limits=limits, describe_source=source_attributes)
         await self.queue.start()
         log = logging.getLogger("tests.google")

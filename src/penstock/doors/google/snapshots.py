@@ -19,7 +19,7 @@ from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.views import SubscriptionMetadata
 
 MUTABLE = frozenset({"labels", "expire_time"})
-_INSTANT_MAX = 253402300800 * SECOND  # the year 10000
+_FIRST_SECOND, _LAST_SECOND = -62135596800, 253402300799  # the years 1 to 9999, all that a Timestamp may say
 
 
 class Snapshots:
@@ -50,7 +50,7 @@ class Snapshots:
         snapshot = self._found(request.snapshot.name)
         changed = merged(self._message(snapshot), request.snapshot, request.update_mask.paths, MUTABLE)
         check_labels(changed.labels)
-        expires_at = _instant(changed.expire_time) if changed.HasField("expire_time") else 0
+        expires_at = _instant(changed.expire_time, "expire_time") if changed.HasField("expire_time") else 0
         if not snapshot.created_at < expires_at <= snapshot.expires_at:
             raise bad_argument("expire_time")
         return self._message(
@@ -65,7 +65,7 @@ class Snapshots:
         subscription = self._subscription(request.subscription)
         target = request.WhichOneof("target")
         if target == "time":
-            await self._queue.seek_to_time(subscription.name, _instant(request.time))
+            await self._queue.seek_to_time(subscription.name, _instant(request.time, "time"))
         elif target == "snapshot":
             await self._seek_to_snapshot(subscription, self._found(request.snapshot))
         else:
@@ -102,6 +102,9 @@ class Snapshots:
         return message
 
 
-def _instant(timestamp: Any) -> int:
-    """Nanoseconds since 1970, kept within what a log can hold."""
-    return min(max(int(timestamp.seconds * SECOND + timestamp.nanos), 0), _INSTANT_MAX)
+def _instant(timestamp: Any, field: str) -> int:
+    """Nanoseconds since 1970; what is before is the beginning of every log."""
+    seconds, nanos = timestamp.seconds, timestamp.nanos
+    if not _FIRST_SECOND <= seconds <= _LAST_SECOND or not 0 <= nanos < SECOND:
+        raise bad_argument(field)
+    return max(int(seconds * SECOND + nanos), 0)
