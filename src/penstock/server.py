@@ -27,6 +27,7 @@ from penstock.doors.http.hosts import is_loopback
 from penstock.doors.port import OPEN, STARTING, STOPPING, Condition, Door
 from penstock.errors import PenstockError
 from penstock.settings import Settings, installed_version
+from penstock.trimming import trim_when_quiet
 from penstock.wire.failure import where
 
 EXIT_OPERATIONAL = 1
@@ -156,10 +157,12 @@ class Server:
     async def _wait(self, parts: Parts) -> int:
         stop: asyncio.Future[Any] = asyncio.ensure_future(self._stop.wait())
         failed: asyncio.Future[Any] = parts.queue.failed
+        trimming = asyncio.ensure_future(trim_when_quiet())
         try:
             await asyncio.wait({stop, failed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.cancel()
+            trimming.cancel()
         if not failed.done():
             log.info("stopping")
             return 0

@@ -34,8 +34,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
     "text_commands": {"errors", "text"},
+    "trimming": set(),
     "assembly": BELOW_ASSEMBLY,
-    "server": BELOW_ASSEMBLY | {"assembly"},
+    "server": BELOW_ASSEMBLY | {"assembly", "trimming"},
     PUBLIC: BELOW_CLI,
     "flight_process": BELOW_CLI,  # the main module of the reader process
     "testing": BELOW_CLI | {PUBLIC},

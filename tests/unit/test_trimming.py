@@ -1,0 +1,54 @@
+"""When memory goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from pathlib import Path
+
+import pytest
+
+from penstock.trimming import TICK_SECONDS, WORK_SECONDS, Trimming, _trim
+
+
+def test_memory_is_given_back_once_when_work_has_ended() -> None:
+    trimming = Trimming(0.0)
+    busy = [trimming.due(cpu) for cpu in (3.0, 6.0, 9.0)]
+    quiet = [trimming.due(9.0 + tick * 0.01) for tick in range(1, 10)]
+    assert busy == [False] * 3
+    assert quiet == [True] + [False] * 8
+
+
+def test_a_server_that_did_next_to_nothing_gives_nothing_back() -> None:
+    trimming = Trimming(0.0)
+    assert not any(trimming.due(tick * WORK_SECONDS / 100) for tick in range(50))
+
+
+def test_what_small_work_leaves_adds_up() -> None:
+    """A server that is never busy for long gives back too."""
+    trimming = Trimming(0.0)
+    share = TICK_SECONDS * 0.04
+    assert sum(trimming.due(tick * share) for tick in range(1, 101)) == int(100 * share / WORK_SECONDS)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked")
+def test_freed_memory_leaves_the_process() -> None:
+    """A block at the end of the heap keeps what was freed before it, until the C library is asked."""
+    trim, libc = _trim(), ctypes.CDLL(None)
+    assert trim is not None
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+    blocks = [libc.malloc(60_000) for _ in range(2000)]  # 120 MB in pieces that come from the heap
+    for block in blocks:
+        ctypes.memset(block, 1, 60_000)
+    last = blocks.pop()
+    for block in blocks:
+        libc.free(block)
+    before = resident_bytes()
+    trim(0)
+    assert before - resident_bytes() > 100 << 20
+    libc.free(last)
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
