@@ -85,7 +85,9 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     condition, budget = Condition(), Budget(settings.buffer_bytes_max)
     wanted = [open_door for name, open_door in DOORS.items() if settings.port_of(name) is not None]
     opened = [open_door(settings, queue, condition, budget) for open_door in wanted]
-    return Parts(queue, [door for door in opened if door is not None], condition)
+    doors = [door for door in opened if door is not None]
+    condition.counts = {door.name: door.counts for door in doors}
+    return Parts(queue, doors, condition)
 
 
 def server_limits(settings: Settings) -> Limits:

@@ -55,7 +55,7 @@ class Publishing(Ledger):
         """`sizes`: of drafts that the caller has checked itself, against limits no wider than ours."""
         topic = self.state.topic(topic_name)
         if sizes is None:
-            sizes = [check_draft(draft, self.limits) for draft in drafts]
+            sizes = self._checked(drafts)
         if once is not None:
             answered = self._answered(topic, once, len(drafts))
             if answered is not None:
@@ -63,6 +63,13 @@ class Publishing(Ledger):
         if self.limits.refuse_when_full:
             self._refuse_beyond_caps(topic, sizes)
         return self.append(topic, now, drafts, sizes, once or NOT_ONCE)
+
+    def _checked(self, drafts: Sequence[Draft]) -> list[int]:
+        try:
+            return [check_draft(draft, self.limits) for draft in drafts]
+        except InvalidArgumentError:
+            self.refuse("invalid")
+            raise
 
     def append(
         self, topic: Topic, now: int, drafts: Sequence[Draft], sizes: Sequence[int], once: Once = NOT_ONCE

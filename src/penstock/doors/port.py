@@ -6,7 +6,7 @@ The rule kept here: a door is started once and stopped once. When `start` return
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 STARTING, OPEN, STOPPING = "starting", "open", "stopping"
@@ -25,6 +25,10 @@ class Door(Protocol):
     def hints(self) -> Sequence[str]:
         """Lines for the banner once started, such as what to export; may be empty."""
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """All that the door counts since the start, a word for each kind: what it refused, whom it turned away."""
+
     async def start(self) -> None:
         """Open. OSError (a port in use) or a PenstockError says why not."""
 
@@ -37,6 +41,7 @@ class Condition:
 
     def __init__(self) -> None:
         self.doors: dict[str, str] = {}  # name -> starting, open, stopping
+        self.counts: dict[str, Mapping[str, int]] = {}  # name -> what that door counts
         self.stopping = False
         self.failed = False  # the journal could not make a write durable; nothing more is accepted
 

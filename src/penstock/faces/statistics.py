@@ -50,7 +50,7 @@ class BrokerStatistics(NamedTuple):
     topics: Sequence[TopicStatistics]
     subscriptions: Sequence[SubscriptionStatistics]
     commit: CommitStatistics
-    publishes_refused: Mapping[str, int] = NO_REASONS  # by reason: invalid, full, capacity, stopping ...
+    publishes_refused: Mapping[str, int] = NO_REASONS  # by reason: invalid, capacity, disk
 
 
 class Statistics(Protocol):

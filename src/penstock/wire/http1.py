@@ -35,9 +35,13 @@ class HttpServer:
         limits: Limits | None = None,
         refusal: Callable[[int], Response] = plain_refusal,
         budget: Budget | None = None,
+        counts: Counter[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`answer` gets every request; `refusal` shapes the answers it never sees (400, 408, 413, 500 ...)."""
+        """`answer` gets every request; `refusal` shapes the answers it never sees (400, 408, 413, 500 ...).
+
+        `counts`: where to count connections that are ended by us, by reason.
+        """
         self.answer = answer
         self.refusal = refusal
         self.log = log
@@ -46,7 +50,7 @@ class HttpServer:
         self.clock = clock
         self.date = _http_date()
         self.stopping = False
-        self.refused: Counter[str] = Counter()  # connections ended by us, by reason
+        self.counts: Counter[str] = Counter() if counts is None else counts
         self._connections: set[Connection] = set()
         self._per_address: Counter[str] = Counter()
         self._none_open = asyncio.Event()
@@ -113,10 +117,10 @@ class HttpServer:
             self._none_open.set()
 
     def count(self, reason: str) -> None:
-        self.refused[reason] += 1
+        self.counts[reason] += 1
 
     def _turn_away(self, reason: str) -> str:
-        self.refused[reason] += 1
+        self.counts[reason] += 1
         self._turned_away += 1
         return reason
 

@@ -98,7 +98,9 @@ def test_a_full_queue_refuses_the_publish_where_it_is_told_to(world: World) -> N
     world.publish("a")
     with pytest.raises(ResourceExhaustedError, match="Queue is full: sub"):
         world.publish("b", "c")
-    assert queue.statistics().publishes_refused == {"capacity": 1}
+    with pytest.raises(InvalidArgumentError):
+        queue.publish("topic", [Draft(b"x", {"": "an attribute without a name"})])
+    assert queue.statistics().publishes_refused == {"capacity": 1, "invalid": 1}
     world.publish("b")
     assert world.drain("sub") == ["a", "b"]
     world.publish("c", "d")

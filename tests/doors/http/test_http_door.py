@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ class Counted:
         one = SubscriptionStatistics(
             "billing", "orders", 7, 700, 2, 200, 1.5, 9, 3, 4, 1, {"expired": 5, "capacity": 6}
         )
-        return BrokerStatistics(topics, [one], meter.statistics(), {"full": 8})
+        return BrokerStatistics(topics, [one], meter.statistics(), {"capacity": 8})
 
 
 class Answer(NamedTuple):
@@ -152,12 +153,22 @@ def test_metrics_say_what_the_broker_counted(scene: Scene) -> None:
         ("penstock_messages_dropped_total", "orders", "", "no_subscription"): 3,
         ("penstock_messages_dropped_total", "orders", "billing", "expired"): 5,
         ("penstock_messages_dropped_total", "orders", "billing", "capacity"): 6,
-        ("penstock_publishes_refused_total", "full"): 8,
+        ("penstock_publishes_refused_total", "capacity"): 8,
         ("penstock_commits_total",): 3,
         ("penstock_facts_written_total",): 4,
         ("penstock_bytes_written_total",): 151,
     }
     assert expected.items() <= found.items()
+
+
+def test_metrics_show_all_that_a_door_counts(scene: Scene) -> None:
+    """Law 8: a refusal has a counter, and a counter that nobody can see is none."""
+    scene.condition.counts = {"text": Counter({"too-slow": 3, HOSTILE: 1}), "azure": Counter()}
+    found = samples(scene.ask("/metrics"))
+    assert found[("penstock_door_events_total", "text", "too-slow")] == 3
+    scene.condition.counts["azure"] = Counter({"QueueNotFound": 2})
+    found = samples(scene.ask("/metrics"))
+    assert found[("penstock_door_events_total", "azure", "QueueNotFound")] == 2
 
 
 def test_metrics_hold_what_connections_hold_in_memory(scene: Scene) -> None:

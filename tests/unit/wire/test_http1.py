@@ -310,7 +310,7 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_then_closed() -> None:
         clock.now += server.limits.write_seconds
         server.sweep()
         assert peer.pipe.aborted
-        assert server.refused["not_reading"] == 1
+        assert server.counts["not_reading"] == 1
 
     run(scene)
 

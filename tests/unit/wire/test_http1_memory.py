@@ -108,7 +108,7 @@ def test_when_the_budget_is_spent_the_newest_request_is_told_503() -> None:
         second_writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 60000\r\n\r\n" + bytes(50000))
         assert (await response(second))[0] == 503
         assert scene.budget.in_use_bytes == 80 * KIB
-        assert scene.server.refused["busy"] == 1
+        assert scene.server.counts["busy"] == 1
         first_writer.write(bytes(10 * KIB))
         assert await response(first) == (200, b"92160")
 

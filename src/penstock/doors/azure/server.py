@@ -107,7 +107,9 @@ class AzureDoor:
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = Limits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
-        self._server = HttpServer(self._answer, log=log, limits=limits, refusal=self._refusal, budget=budget)
+        self._server = HttpServer(
+            self._answer, log=log, limits=limits, refusal=self._refusal, budget=budget, counts=self.counts
+        )
         self._ids = (f"{part:012x}" for part in count(1))
         self._id_prefix = _random_prefix()
         # Clients that heed it do not send on a connection that is about to close.

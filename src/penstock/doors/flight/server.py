@@ -12,6 +12,7 @@ import os
 import socket
 import ssl
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ class FlightDoor:
         budget: Budget | None = None,
     ) -> None:
         self.address = ""
+        self.counts: Counter[str] = Counter()
         self._host = host
         self._port = port
         self._queue = queue
@@ -146,6 +148,7 @@ class FlightDoor:
             code = await self._reader.ended()
             if loop.time() - since >= STEADY_SECONDS:
                 pause = BACKOFF_SECONDS[0]
+            self.counts["reader_ended"] += 1
             self._log.error("the reader process ended (exit code %s); another one is started", code)
             await asyncio.sleep(pause)
             pause = min(pause * 2, BACKOFF_SECONDS[1])

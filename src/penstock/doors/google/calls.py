@@ -10,7 +10,7 @@ import asyncio
 import base64
 import logging
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -92,6 +92,7 @@ class Calls:
         self.methods = {method.path: method for method in methods}
         self.log = log
         self.admit = admit
+        self.counts: Counter[str] = Counter()  # calls that failed, by code
         self.tasks: set[asyncio.Task[None]] = set()
         self.streaming: set[StreamingCall] = set()
 
@@ -117,7 +118,8 @@ class Calls:
         if known is None:
             self.log.error("%s failed: %s", path, where(error))
             self.log.debug("%s failed", path, exc_info=error)
-            return CallError(Code.INTERNAL, "Internal error.")
+            known = CallError(Code.INTERNAL, "Internal error.")
+        self.counts[known.code.name] += 1
         return known
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -70,7 +69,6 @@ class GoogleDoor:
         self.budget = budget or Budget()
         self.log = log
         self.clock = time.monotonic
-        self.refused: Counter[str] = Counter()
         self._host = host
         self._port = port
         self._queue = queue
@@ -81,6 +79,7 @@ class GoogleDoor:
         self._push = Push(queue, Postman(endpoints), tokens, log)
         self._parts = Parts(queue, lambda config: _check_push(config, endpoints))
         self._calls = Calls(methods(self._parts, lambda: condition.ready), log, Guard(options.tokens).admit)
+        self.counts = self._calls.counts
         self._rest = Rest(
             self._calls,
             Browsers(host, options.origins),
@@ -93,6 +92,7 @@ class GoogleDoor:
             limits=Http1Limits(body_bytes_max=BODY_BYTES_MAX, connections_per_address_max=CONNECTIONS_MAX),
             refusal=self._rest.refusal,
             budget=self.budget,
+            counts=self.counts,
         )
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -155,7 +155,7 @@ class GoogleDoor:
 
     def opened(self, connection: Connection) -> bool:
         if len(self._connections) >= CONNECTIONS_MAX:
-            self.refused["too_many_connections"] += 1
+            self.counts["too_many_connections"] += 1
             return False
         self._connections.add(connection)
         return True

@@ -60,10 +60,18 @@ OF_THE_BUDGET = [
 
 DROPPED = "penstock_messages_dropped_total"
 REFUSED = "penstock_publishes_refused_total"
+DOORS = "penstock_door_events_total"
 COMMIT = "penstock_commit_seconds"
 
 
-def render(statistics: BrokerStatistics, process: ProcessStatistics, budget: Budget, *, version: str) -> Iterator[str]:
+def render(
+    statistics: BrokerStatistics,
+    process: ProcessStatistics,
+    budget: Budget,
+    doors: Mapping[str, Mapping[str, int]],
+    *,
+    version: str,
+) -> Iterator[str]:
     """The whole page, line by line, so that the caller can let others run in between."""
     yield from _family("penstock_build_info", "The version that runs.", [(f'{{version="{escape(version)}"}}', 1)])
     yield from _table(OF_TOPICS, [(f'{{topic="{escape(one.topic)}"}}', one) for one in statistics.topics])
@@ -71,6 +79,7 @@ def render(statistics: BrokerStatistics, process: ProcessStatistics, budget: Bud
     yield from _family(DROPPED, "Messages that left without being acked, by reason.", _dropped(statistics))
     refused = [(f'{{reason="{escape(reason)}"}}', n) for reason, n in sorted(statistics.publishes_refused.items())]
     yield from _family(REFUSED, "Publishes not accepted, by reason.", refused)
+    yield from _family(DOORS, "What the doors count: refusals, connections turned away, by kind.", _events(doors))
     yield from _table(OF_THE_BUDGET, [("", budget)])
     yield from _commits(statistics.commit)
     yield from _process(process)
@@ -109,6 +118,12 @@ def _by_reason(topic: str, subscription: str, dropped: Mapping[str, int]) -> Ite
     place = f'topic="{escape(topic)}",subscription="{escape(subscription)}"'
     for reason, count in sorted(dropped.items()):
         yield f'{{{place},reason="{escape(reason)}"}}', count
+
+
+def _events(doors: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, Number]]:
+    for door, counts in doors.items():
+        for event, count in sorted(counts.items()):
+            yield f'{{door="{escape(door)}",event="{escape(event)}"}}', count
 
 
 def _commits(commit: CommitStatistics) -> Iterator[str]:

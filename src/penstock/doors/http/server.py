@@ -61,6 +61,7 @@ class HttpDoor:
         self._budget = budget or Budget()
         limits = Limits(body_bytes_max=64 << 10)
         self._server = HttpServer(self._answer, log=log, limits=limits, refusal=error_response, budget=self._budget)
+        self.counts = self._server.counts
         self._routes: dict[str, Callable[[], Awaitable[Response]]] = {
             "/": self._front_page,
             "/health": self._health,
@@ -105,7 +106,8 @@ class HttpDoor:
         return Response(200 if condition.ready else 503, (JSON, _FRESH), msgspec.json.encode(state))
 
     async def _metrics(self) -> Response:
-        lines = render(self._statistics.statistics(), process_statistics(), self._budget, version=self._version)
+        statistics, doors = self._statistics.statistics(), self._condition.counts
+        lines = render(statistics, process_statistics(), self._budget, doors, version=self._version)
         return Response(200, (("Content-Type", CONTENT_TYPE), _FRESH), await _gather(lines))
 
 
