@@ -50,6 +50,30 @@ def test_one_queue_can_have_its_own_poison_queue(azure: Scene) -> None:
     assert azure.count(POISON) == 1
 
 
+def test_without_its_poison_queue_a_queue_keeps_its_messages() -> None:
+    """The neighbour may be deleted like any queue: messages stay where they are, and move again once it is back."""
+    with opened(poison_after=2) as azure:
+        azure.create("orders")
+        assert azure.ask("DELETE", POISON).status == 204
+        azure.put("bad")
+        for attempt in range(1, 6):
+            assert azure.get(visibilitytimeout=1).texts("DequeueCount") == [str(attempt)]
+            azure.clock.advance(1)
+        assert azure.ask("GET", f"{POISON}?comp=metadata").code == "QueueNotFound"
+        azure.create(POISON)
+        fail(azure, 1)
+        assert (azure.get().texts("MessageId"), azure.peek(POISON).texts("MessageText")) == ([], ["bad"])
+
+
+def test_a_queue_deleted_with_its_poison_queue_leaves_nothing_behind() -> None:
+    with opened(poison_after=2) as azure:
+        azure.create("orders")
+        assert [azure.ask("DELETE", name).status for name in ("orders", POISON)] == [204, 204]
+        assert azure.ask("GET", "?comp=list").texts("Name") == []
+        azure.create("orders")
+        assert azure.ask("GET", "?comp=list").texts("Name") == ["orders", POISON]
+
+
 def test_without_being_asked_for_nothing_moves(orders: Scene) -> None:
     orders.put()
     fail(orders, 20)
