@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -28,6 +28,8 @@ from penstock.broker.state import State
 from penstock.journal import codec
 from tests.simulation.model import Model
 from tests.simulation.records import FILTERS, Copy, Message, RefusedError
+from tests.simulation.seeds import seeded
+from tests.simulation.sizes import LOG_SIZES, check_cache
 from tests.simulation.stores import MemoryStore, SqliteStore
 
 TOPICS = st.sampled_from(["t1", "t1", "t1", "t1", "dead", "t2"])
@@ -60,21 +62,12 @@ OPTIONS = st.builds(
     retain_acked=st.sampled_from([False, False, True]),
 )
 
-SIZES_OF_LOG = st.builds(
-    Sizes,
-    cache_bytes=st.sampled_from([1, 1500, 10**7]),
-    chunk_messages=st.sampled_from([1, 2, 512]),
-    chunk_bytes=st.sampled_from([1, 10**6]),
-    read_messages=st.sampled_from([1, 2, 3, 1024]),
-    topics_ahead=st.sampled_from([0, 1, 8]),
-)
-
 
 class Machine(RuleBasedStateMachine):
     store_type: type[MemoryStore] | type[SqliteStore] = MemoryStore
 
     @initialize(
-        sizes=SIZES_OF_LOG,
+        sizes=LOG_SIZES,
         cap=st.sampled_from([10_000, 10_000, 4]),
         options=OPTIONS,
         other=OPTIONS,
@@ -323,6 +316,10 @@ class Machine(RuleBasedStateMachine):
     # ------------------------------------------------------------------ what always holds
 
     @invariant()
+    def the_cache_is_whole(self) -> None:
+        check_cache(self.queue._broker.cache)
+
+    @invariant()
     def topics_agree(self) -> None:
         topics = {topic.name: topic for topic in self.queue.get_all_topics()}
         assert topics.keys() == self.model.topics.keys()
@@ -377,11 +374,6 @@ def check_replay(store: MemoryStore, queue: MessageQueue) -> None:
 
 class SqliteMachine(Machine):
     store_type = SqliteStore
-
-
-def seeded(machine: type[Machine], number: int) -> type[Machine]:
-    """The same machine with the histories of one seed."""
-    return seed(number)(type(machine.__name__, (machine,), {}))
 
 
 EXAMPLES = {Machine: (1_000, 100_000), SqliteMachine: (300, 20_000)}

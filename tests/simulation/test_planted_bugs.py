@@ -6,6 +6,7 @@ power cuts then have a bounded number of tries. (`synchronous=NORMAL` is planted
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,14 +18,17 @@ from penstock.broker import consuming
 from penstock.broker.facts import Acked, Fact
 from penstock.broker.housekeeping import Broker
 from penstock.broker.leases import Entry
-from penstock.broker.model import Batch
+from penstock.broker.log import LogCache
+from penstock.broker.model import Batch, Message
 from penstock.broker.ordering import Lane
 from penstock.broker.returning import Returning
 from penstock.broker.subscription import Subscription
 from penstock.doors.text.queues import Queues
 from penstock.faces.pipeline import Pipeline
 from tests.simulation import test_broker_power_cuts as power_cuts
-from tests.simulation.test_model import Machine, seeded
+from tests.simulation.seeds import seeded
+from tests.simulation.test_model import Machine
+from tests.simulation.test_readers import Readers
 from tests.simulation.text import test_windows as windows
 
 EXAMPLES_MAX = 3_000
@@ -110,6 +114,34 @@ def _unseen_dead_lettered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Broker, "nack", lambda self, now, receipts, delay=None, unseen=False: nack(self, now, receipts))
 
 
+def _loaded_over_the_next_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that begins in a chunk and goes beyond it is loaded over the chunk behind: a topic jams."""
+
+    def planted(self: LogCache, topic: int, first: int, until: int) -> list[tuple[int, int]]:
+        span = self.span(topic, first)
+        if span is not None:
+            first += len(span[0]) - span[1]
+        firsts = self._topics[topic].firsts if topic in self._topics else []
+        place = bisect_right(firsts, first)
+        until = min(until, firsts[place]) if place < len(firsts) else until
+        step = self.sizes.chunk_messages
+        return [(each, min(each + step, until)) for each in range(first, until, step)]
+
+    monkeypatch.setattr(LogCache, "_gaps", planted)
+
+
+def _asked_for_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block larger than the cache pushes out its own beginning, for which somebody waits."""
+
+    def planted(self: LogCache, topic: int, messages: list[Message]) -> None:
+        start = messages[0].offset
+        for first, until in self._gaps(topic, start, start + len(messages)):
+            self._add(topic, first, messages[first - start : until - start])
+        self._evict()
+
+    monkeypatch.setattr(LogCache, "load", planted)
+
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 FOUND_BY_MODEL: list[Plant] = [
     _acks_not_written,
@@ -124,6 +156,10 @@ FOUND_BY_MODEL: list[Plant] = [
     _backoff_forgotten,
     _unseen_dead_lettered,
 ]
+FOUND_BY_READERS: list[Plant] = [
+    _loaded_over_the_next_chunk,
+    _asked_for_leaves_first,
+]
 FOUND_BY_CUTS: list[Plant] = [
     _acks_not_written,
     _reply_before_commit,
@@ -133,21 +169,30 @@ FOUND_BY_CUTS: list[Plant] = [
 FOUND_BY_WINDOWS: list[Plant] = [_unseen_counts, _unseen_dead_lettered]
 
 
+BOUNDED = settings(
+    max_examples=EXAMPLES_MAX,
+    stateful_step_count=50,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    verbosity=Verbosity.quiet,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+)
+
+
 @pytest.mark.parametrize("plant", FOUND_BY_MODEL)
 def test_the_model_finds_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    bounded = settings(
-        max_examples=EXAMPLES_MAX,
-        stateful_step_count=50,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
     with pytest.raises((AssertionError, IndexError, KeyError)):
-        run_state_machine_as_test(seeded(Machine, SEED), settings=bounded)
+        run_state_machine_as_test(seeded(Machine, SEED), settings=BOUNDED)
+
+
+@pytest.mark.parametrize("plant", FOUND_BY_READERS)
+def test_the_readers_find_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, IndexError, KeyError)):
+        run_state_machine_as_test(seeded(Readers, SEED), settings=BOUNDED)
 
 
 @pytest.mark.parametrize("plant", FOUND_BY_CUTS)

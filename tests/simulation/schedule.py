@@ -1,0 +1,133 @@
+"""An AsyncMessageQueue whose threads are a schedule: a commit or a read happens when somebody says so, not before.
+
+The rule kept here: the queue is the real one. Only its two threads are replaced: what the writer would commit and what
+the reader would read are things to choose from. A read has two moments, as with a thread: when it looks, and when its
+answer arrives; between them anything else may happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+from penstock.broker.model import Message
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.port import Commit
+from tests.simulation.stores import RecordingJournal
+
+MOMENTS_MAX = 2_000  # of all that is under way at once; with the smallest cache each message is read on its own
+
+
+class BatchJournal(RecordingJournal):
+    """Gives whole batches to a reader that takes them, as the stores on disk do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends: dict[int, list[int]] = {}  # by topic: where each batch ends
+
+    def commit(self, commit: Commit) -> None:
+        super().commit(commit)
+        for batch in commit.batches:
+            self._ends.setdefault(batch.topic, []).append(batch.first + len(batch.messages))
+
+    def read(self, topic: int, first: int, until: int, whole: bool = False) -> list[Message]:
+        ends = self._ends.get(topic, [])
+        place = bisect_left(ends, until)
+        return super().read(topic, first, ends[place] if whole and place < len(ends) else until)
+
+
+class _Reader:
+    """In place of the reader's thread."""
+
+    def __init__(self) -> None:
+        self.moments: list[Callable[[], None]] = []
+
+    def submit(self, question: Callable[..., Any], *words: Any) -> Future[Any]:
+        answer: Future[Any] = Future()
+        self.moments.append(partial(self._look, answer, partial(question, *words)))
+        return answer
+
+    def _look(self, answer: Future[Any], question: Callable[[], Any]) -> None:
+        if answer.set_running_or_notify_cancel():
+            self.moments.append(partial(answer.set_result, question()))
+
+    def shutdown(self, **_: object) -> None:
+        pass
+
+
+class _NoWriter:
+    """In place of the writer's thread, which is said to run and never does anything."""
+
+    def is_alive(self) -> bool:
+        return True
+
+    def join(self) -> None:
+        pass
+
+
+class Scheduled:
+    """A queue, the calls under way in it, and what can happen next."""
+
+    def __init__(self, **parts: Any) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.queue = AsyncMessageQueue(BatchJournal(), **parts)
+        self._reader = self.queue._reads._threads = _Reader()  # type: ignore[assignment]
+        self.queue._writer = _NoWriter()  # type: ignore[assignment]
+        self._calls: dict[asyncio.Task[Any], Callable[[Any], None]] = {}
+        self.do(self.queue.start())
+
+    def begin(self, call: Coroutine[Any, Any, Any], then: Callable[[Any], None] = lambda answer: None) -> None:
+        """Start a call; `then` gets its answer, once it has one."""
+        self._calls[self.loop.create_task(call)] = then
+        self._run()
+
+    def do(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """A call alone, from beginning to end."""
+        answers: list[Any] = []
+        self.begin(call, answers.append)
+        self.finish()
+        return answers[0]
+
+    @property
+    def choices(self) -> int:
+        return len(self._reader.moments) + self._wants_commit()
+
+    def go_on(self, choice: int) -> None:
+        """Let one of the things happen that can happen next."""
+        if choice % self.choices < len(self._reader.moments):
+            self._reader.moments.pop(choice % self.choices)()
+        else:
+            self.queue._pipeline.flush()
+            self.queue._after_commit()
+        self._run()
+
+    def finish(self) -> None:
+        """Until nothing more happens: every call has its answer."""
+        for _ in range(MOMENTS_MAX):
+            if not self.choices:
+                break
+            self.go_on(0)
+        assert not self.choices, "a call asks the journal without end"
+        assert not self._calls, "a call waits for something that never comes"
+
+    def close(self) -> None:
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self._calls.clear()
+        self._run()
+        self.loop.close()
+
+    def _wants_commit(self) -> bool:
+        return bool(self.queue._pipeline._groups)
+
+    def _run(self) -> None:
+        """Everything that needs no thread."""
+        while self.loop._ready:  # type: ignore[attr-defined]
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+        for task in [task for task in self._calls if task.done()]:
+            self._calls.pop(task)(task.result())

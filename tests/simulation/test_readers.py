@@ -1,0 +1,225 @@
+"""Several readers of the same backlogs at once, stopped wherever one of them waits for the disk.
+
+Calls of an AsyncMessageQueue are begun, and go on in whatever order the schedule says: a read may look early and answer
+late, and between its question and its answer others publish, pull, settle and forget. Each message has one holder at a
+time, none is lost or comes back after its ack, whatever the sizes of the caches, and nobody meets an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from penstock import Draft, Limits, ManualClock, SubscriptionOptions
+from penstock.broker.consuming import Delivery, Settled
+from penstock.broker.log import Sizes
+from penstock.broker.publishing import Appended
+from penstock.faces.awaitable import AsyncMessageQueue
+from tests.simulation.schedule import Scheduled
+from tests.simulation.seeds import seeded
+from tests.simulation.sizes import LOG_SIZES, check_cache
+
+LEASE_SECONDS = 60
+ATTEMPTS_MAX = 2
+SUBSCRIPTIONS = {
+    "plain": SubscriptionOptions(lease_seconds=LEASE_SECONDS),
+    "ordered": SubscriptionOptions(lease_seconds=LEASE_SECONDS, ordering=True, ordering_window=3),
+    "filtered": SubscriptionOptions(lease_seconds=LEASE_SECONDS, filter='attributes.a = "1"'),
+    "mortal": SubscriptionOptions(
+        lease_seconds=LEASE_SECONDS, dead_letter_topic="dead", max_delivery_attempts=ATTEMPTS_MAX
+    ),
+}
+NAMES = st.sampled_from(["plain", "plain", "plain", *SUBSCRIPTIONS])
+
+
+class History:
+    """What became of the messages of one subscription, as its consumers see it."""
+
+    def __init__(self, options: SubscriptionOptions) -> None:
+        self.mortal = bool(options.dead_letter_topic)
+        self.free: dict[int, bytes] = {}  # to be delivered, by offset
+        self.held: dict[int, Delivery] = {}
+        self.acked: set[int] = set()
+        self.dead: list[bytes] = []  # of these, nobody knows in what order they died
+
+    def deliver(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            offset = delivery.message.offset
+            assert offset not in self.held, f"{offset} is delivered while somebody holds it"
+            assert offset not in self.acked, f"{offset} comes back after its ack"
+            assert delivery.message.data == self.free.pop(offset)
+            self.held[offset] = delivery
+
+    def take(self, count: int) -> list[Delivery]:
+        """Deliveries that somebody is about to settle."""
+        return [self.held.pop(offset) for offset in list(self.held)[:count]]
+
+    def ack(self, deliveries: list[Delivery]) -> None:
+        self.acked.update(each.message.offset for each in deliveries)
+
+    def fail(self, deliveries: list[Delivery]) -> None:
+        for each in deliveries:
+            if self.mortal and each.attempt >= ATTEMPTS_MAX:
+                self.dead.append(each.message.data)
+            else:
+                self.free[each.message.offset] = each.message.data
+
+
+class Readers(RuleBasedStateMachine):
+    @initialize(sizes=LOG_SIZES, retention=st.sampled_from([0, 86400]))
+    def start(self, sizes: Sizes, retention: int) -> None:
+        self.clock = ManualClock()
+        self.world = Scheduled(clock=self.clock, sizes=sizes, limits=Limits(retention_seconds=retention))
+        self.histories = {name: History(options) for name, options in SUBSCRIPTIONS.items()}
+        self.published = 0
+        for topic in ("topic", "dead"):
+            self.world.do(self.queue.create_topic(topic))
+        self.world.do(self.queue.create_subscription("graves", "dead"))
+        for name, options in SUBSCRIPTIONS.items():
+            self.world.do(self.queue.create_subscription(name, "topic", options))
+
+    @property
+    def queue(self) -> AsyncMessageQueue:
+        return self.world.queue
+
+    def is_quiet(self) -> bool:
+        return not self.world.choices
+
+    def teardown(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        try:
+            self.world.finish()
+            for name, history in self.histories.items():
+                self._drain(name, history)
+            dead = [data for history in self.histories.values() for data in history.dead]
+            assert sorted(dead) == sorted(m.data for m in self.world.do(self.queue.read("dead", 0, 10**6)))
+        finally:
+            self.world.close()
+
+    def _drain(self, name: str, history: History) -> None:
+        """What is left comes, once, as soon as what its keys wait for is acked."""
+        history.ack(acked := history.take(10**6))
+        self.world.do(self.queue.ack([each.receipt for each in acked]))
+        while deliveries := self.world.do(self.queue.pull(name, 5)):
+            history.deliver(deliveries)
+            history.ack(acked := history.take(10**6))
+            self.world.do(self.queue.ack([each.receipt for each in acked]))
+        assert not history.free, f"{name} never got {sorted(history.free)}"
+
+    # ------------------------------------------------------------------ calls that are begun
+
+    @rule(count=st.integers(1, 8), attribute=st.sampled_from(["1", "1", "2"]), key=st.sampled_from(["", "k", "l"]))
+    def publish(self, count: int, attribute: str, key: str) -> None:
+        drafts = [Draft(b"%d" % (self.published + place), {"a": attribute}, key) for place in range(count)]
+        self.published += count
+        for name, history in self.histories.items():
+            if name != "filtered" or attribute == "1":
+                tail = self.queue.topic("topic").tail
+                history.free.update({tail + place: draft.data for place, draft in enumerate(drafts)})
+        self.world.begin(self.queue.publish("topic", drafts), self._published)
+
+    def _published(self, appended: Appended) -> None:
+        assert appended.total
+
+    @rule(name=NAMES, limit=st.sampled_from([1, 2, 3, 10]))
+    def pull(self, name: str, limit: int) -> None:
+        self.world.begin(self.queue.pull(name, limit), self.histories[name].deliver)
+
+    @rule(name=NAMES, limit=st.sampled_from([1, 2, 3, 10]))
+    def pull_as_streams_do(self, name: str, limit: int) -> None:
+        self.world.begin(self._stream(name, limit), self.histories[name].deliver)
+
+    async def _stream(self, name: str, limit: int) -> list[Delivery]:
+        while True:
+            pulled = self.queue.decide_pull(name, limit, lease_seconds=None, max_bytes=0)
+            if pulled.need is None:
+                await self.queue.committed()
+                return pulled.deliveries
+            await self.queue.load(pulled.need)
+
+    @rule(name=NAMES, limit=st.sampled_from([1, 3, 10]))
+    def peek(self, name: str, limit: int) -> None:
+        self.world.begin(self.queue.peek(name, limit))
+
+    @rule(name=NAMES, count=st.sampled_from([1, 2, 10]), ack=st.sampled_from([True, True, False]))
+    def settle(self, name: str, count: int, ack: bool) -> None:
+        history = self.histories[name]
+        taken = history.take(count)
+        ack = ack or name == "ordered"  # a nack would end the leases of later messages of its key as well
+        receipts = [each.receipt for each in taken]
+        (history.ack if ack else history.fail)(taken)
+        self.world.begin((self.queue.ack if ack else self.queue.nack)(receipts), self._settled)
+
+    def _settled(self, settled: Settled) -> None:
+        assert not settled.stale
+
+    # ------------------------------------------------------------------ what happens to them
+
+    @precondition(lambda self: not self.is_quiet())
+    @rule(choice=st.integers(0, 100))
+    def go_on(self, choice: int) -> None:
+        self.world.go_on(choice)
+
+    @precondition(lambda self: not self.is_quiet())
+    @rule(choices=st.lists(st.integers(0, 100), min_size=1, max_size=5))
+    def go_on_often(self, choices: list[int]) -> None:
+        for choice in choices:
+            if self.world.choices:
+                self.world.go_on(choice)
+
+    @precondition(lambda self: self.is_quiet())
+    @rule(seconds=st.sampled_from([2, LEASE_SECONDS + 1]))
+    def advance(self, seconds: int) -> None:
+        """Housekeeping begins; leases end."""
+        self.clock.advance(seconds)
+        if seconds > LEASE_SECONDS:
+            for history in self.histories.values():
+                history.fail(history.take(10**6))
+        self.world.begin(self.queue.commit())
+
+    @precondition(lambda self: self.is_quiet())
+    @rule(back=st.integers(0, 20))
+    def seek(self, back: int) -> None:
+        topic, history = self.queue.topic("topic"), self.histories["plain"]
+        offset = max(topic.head, topic.tail - back)
+        kept = self.world.do(self.queue.read("topic", offset, topic.tail))
+        self.world.do(self.queue.seek_to_offset("plain", offset))
+        history.held.clear()
+        history.free = {message.offset: message.data for message in kept}
+        history.acked = set(range(offset))
+
+    @invariant()
+    def the_cache_is_whole(self) -> None:
+        if hasattr(self, "world"):
+            check_cache(self.queue._broker.cache)
+
+
+def test_readers_do_not_disturb_each_other(rounds: Callable[[int, int], int]) -> None:
+    """004 BR-006 and law 5: a backlog is read by several at once, with caches of a few messages."""
+    number = int(os.environ.get("PENSTOCK_SEED", rounds(0, int.from_bytes(os.urandom(4)))))
+    chosen: dict[str, Any] = {"phases": [Phase.generate, Phase.shrink], "suppress_health_check": list(HealthCheck)}
+    run_state_machine_as_test(
+        seeded(Readers, number),
+        settings=settings(
+            max_examples=rounds(150, 20_000),
+            stateful_step_count=60,
+            deadline=None,
+            database=None,
+            report_multiple_bugs=False,
+            print_blob=True,
+            **chosen,
+        ),
+    )
