@@ -30,7 +30,7 @@ from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
 from penstock.faces.views import SubscriptionMetadata
 from penstock.faces.waiting import WaitingRoom
-from penstock.journal.port import Journal, JournalFullError
+from penstock.journal.port import Journal
 
 T = TypeVar("T")
 
@@ -143,6 +143,10 @@ class AsyncMessageQueue(Catalogue, Decisions):
         elif not self.failed.done():
             self.failed.set_result(error)
 
+    def _start_over(self, void: PenstockError) -> None:
+        super()._start_over(void)
+        self._room.wake_everybody()  # what was leased to somebody may be free again
+
     def _check(self) -> None:
         # Going back is left to the news of the refusal. Here, in the middle of somebody's turn, it would let the
         # decisions of that turn be lost before anybody waits for them.
@@ -154,8 +158,10 @@ class AsyncMessageQueue(Catalogue, Decisions):
 
     async def _run(self, command: Callable[[], T]) -> T:
         self._check()
-        result = command()
-        await self._committed(self._submit())
+        with self._guard:
+            result = command()
+            number = self._submit()
+        await self._committed(number)
         return result
 
     async def _drive(self, walk: steps.Steps[T]) -> T:
@@ -163,13 +169,15 @@ class AsyncMessageQueue(Catalogue, Decisions):
         self._check()
         broker = self._broker
         try:
-            question = walk.send(None)
+            with self._guard:
+                question = walk.send(None)
             while True:
                 answer = await self._read(question)
                 self._check()
                 if self._broker is not broker:  # the steps would go on deciding on a state that is void
-                    raise JournalFullError
-                question = walk.send(answer)
+                    raise self._void
+                with self._guard:
+                    question = walk.send(answer)
         except StopIteration as stop:
             result: T = stop.value
         await self._committed(self._submit())
@@ -195,7 +203,9 @@ class AsyncMessageQueue(Catalogue, Decisions):
         while True:
             await sleep_until(self.clock, self._now() + int(IDLE_SECONDS * SECOND))
             try:
-                if self._pipeline.stalled is None and self._is_tick_due():
+                with self._guard:
+                    due = self._pipeline.stalled is None and self._is_tick_due()
+                if due:
                     await self._drive(steps.housekeep(self._broker, self._now))
             except PenstockError as error:
                 log.error("Housekeeping failed: %s", error)
@@ -224,8 +234,9 @@ class AsyncMessageQueue(Catalogue, Decisions):
     ) -> None:
         """A topic and a subscription that reads it, made together where missing; durable before what comes next."""
         self._check()
-        provide_queue(self._broker, self._now(), topic_name, name, options, topic_options)
-        self._submit()
+        with self._guard:
+            provide_queue(self._broker, self._now(), topic_name, name, options, topic_options)
+            self._submit()
 
     async def remove_queue(self, topic_name: str, name: str) -> None:
         await self._run(lambda: remove_queue(self._broker, topic_name, name))
@@ -366,4 +377,5 @@ class AsyncMessageQueue(Catalogue, Decisions):
     def statistics(self) -> BrokerStatistics:
         if self._closed:
             raise UnavailableError("The message queue is closed")
-        return statistics(self._broker, self._pipeline.meter, self._oldest, self._now())
+        counted = statistics(self._broker, self._pipeline.meter, self._oldest, self._now())
+        return counted._replace(internal_errors=self.internal_errors)

@@ -77,9 +77,10 @@ class MessageQueue(Face):
         """Decide under the lock, then wait for the commit outside it."""
         with self._lock:
             self._check()
-            self._housekeep()
             try:
-                result = command()
+                with self._guard:
+                    self._housekeep()
+                    result = command()
             finally:
                 number = self._submit()  # what time decided stands, even if the command is refused
         self._wait(number)
@@ -302,7 +303,8 @@ class MessageQueue(Face):
         """What was counted since this queue was opened, and how full it is."""
         with self._lock:
             self._check()
-            return statistics(self._broker, self._pipeline.meter, self._oldest, self._now())
+            counted = statistics(self._broker, self._pipeline.meter, self._oldest, self._now())
+            return counted._replace(internal_errors=self.internal_errors)
 
 
 def _draft(message: InternalMessage | Draft | bytes) -> Draft:

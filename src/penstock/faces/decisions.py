@@ -34,8 +34,9 @@ class Decisions(Lookups):
         """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
         self._check()
         self._refuse_when_full()
-        appended = self._broker.publish(self._now(), topic_name, drafts, once, sizes)
-        self._submit()
+        with self._guard:
+            appended = self._broker.publish(self._now(), topic_name, drafts, once, sizes)
+            self._submit()
         return appended
 
     def decide_pull(
@@ -43,10 +44,11 @@ class Decisions(Lookups):
     ) -> Pulled:
         """One look at what is in memory; if the answer says what else it needs, `load` that and ask again."""
         self._check()
-        pulled = self._broker.pull(
-            self._now(), name, max_messages, lease_seconds=lease_seconds, max_bytes=max_bytes, holder=holder
-        )
-        self._submit()
+        with self._guard:
+            pulled = self._broker.pull(
+                self._now(), name, max_messages, lease_seconds=lease_seconds, max_bytes=max_bytes, holder=holder
+            )
+            self._submit()
         self._pass_on(name)
         return pulled
 
@@ -59,6 +61,7 @@ class Decisions(Lookups):
     def decide_ack(self, subscription: int, places: Sequence[tuple[int, ...]]) -> int:
         """Ack deliveries of a subscription by offset and stamp; how many of them were still good."""
         self._check()
-        acked = self._broker.ack_delivered(self._now(), subscription, places)
-        self._submit()
+        with self._guard:
+            acked = self._broker.ack_delivered(self._now(), subscription, places)
+            self._submit()
         return acked

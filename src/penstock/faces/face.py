@@ -1,12 +1,14 @@
 """What both faces share: a broker, its journal, and the way between them.
 
 The rule kept here: commands run one at a time, each leaves its facts in the pipeline before the next begins, and
-after a refused commit the broker goes back to what the journal holds before anything else happens.
+after a refused commit, or a bug in a command, the broker goes back to what the journal holds before anything else
+happens.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TypeVar
 
 from penstock.broker.housekeeping import Broker
@@ -15,15 +17,16 @@ from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Message
 from penstock.broker.retry import SourceAttributes, source_attributes
-from penstock.errors import UnavailableError
+from penstock.errors import PenstockError, UnavailableError
 from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
+from penstock.faces.guard import Guard
 from penstock.faces.pipeline import Pipeline
 from penstock.faces.randomness import drawn_numbers
 from penstock.faces.reading import ReadAhead
 from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
 from penstock.faces.watcher import Watcher
-from penstock.journal.port import Journal, JournalFullError
+from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
 T = TypeVar("T")
 log = logging.getLogger("penstock")
@@ -49,6 +52,8 @@ class Face:
         self._reads = ReadAhead(journal, self._broker.cache.sizes)
         self._capacity = CapacityWatch()
         self._watchers: list[Watcher] = []
+        self._guard = Guard(self._undo)
+        self._void: PenstockError = UnavailableError()  # why the broker last went back
         self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
         self._closed = False
         self._tick_at = 0
@@ -84,6 +89,11 @@ class Face:
         return self._closed
 
     @property
+    def internal_errors(self) -> Mapping[str, int]:
+        """Bugs that commands met since the start, by their place in the code."""
+        return self._guard.counts
+
+    @property
     def limits(self) -> Limits:
         return self._broker.limits
 
@@ -114,14 +124,32 @@ class Face:
         if stalled is not None and self._pipeline.failed:
             raise stalled
         log.warning("Commit refused, going back to the last one: %s", stalled)
-        recovered = self._journal.recover()
+        self._start_over(stalled or UnavailableError())
+        self._pipeline.resume()
+
+    def _undo(self) -> None:
+        """A command met a bug: forget what it left behind, keep what others decided before it."""
+        try:
+            if not self._journal.durable:
+                self._pipeline.add(*self._broker.take())  # it stands in the state, which is all there is
+            self._pipeline.flush()
+            if self._pipeline.stalled is None:
+                self._start_over(UnavailableError("The broker went back to its last commit; ask again"))
+        except Exception:
+            log.exception("The broker cannot go back to its last commit")
+            self._pipeline.stalled = JournalFailedError()
+
+    def _start_over(self, void: PenstockError) -> None:
+        """Another broker with the state that is committed. Without a journal that keeps it, the state as it is: what
+        is derived from it is made anew."""
         broker = self._broker
+        dump, facts = self._journal.recover() if self._journal.durable else (broker.state.dump(), [])
         self._broker = type(broker)(
             broker.limits, draw=broker.draw, sizes=broker.cache.sizes, describe_source=broker.describe_source
         )
-        self._broker.recover(recovered.dump, recovered.facts)
+        self._broker.recover(dump, facts)
         self._broker.count_on_from(broker)
-        self._pipeline.resume()
+        self._void = void
 
     def _refuse_when_full(self) -> None:
         if self._journal.full and not self._found_room():
@@ -147,8 +175,9 @@ class Face:
         return None
 
     def _load(self, need: Need, messages: list[Message], tail: int) -> None:
-        self._broker.load(need.topic, messages)
-        self._reads.go_on(self._broker, need.topic, messages, tail)
+        with self._guard:
+            self._broker.load(need.topic, messages)
+            self._reads.go_on(self._broker, need.topic, messages, tail)
 
     def _is_tick_due(self) -> bool:
         now = self._now()

@@ -51,10 +51,14 @@ class BrokerStatistics(NamedTuple):
     subscriptions: Sequence[SubscriptionStatistics]
     commit: CommitStatistics
     publishes_refused: Mapping[str, int] = NO_REASONS  # by reason: invalid, capacity, disk
+    internal_errors: Mapping[str, int] = NO_REASONS  # bugs that commands met, by their place in the code
 
 
 class Statistics(Protocol):
     def statistics(self) -> BrokerStatistics: ...
+
+    @property
+    def internal_errors(self) -> Mapping[str, int]: ...
 
 
 class CommitMeter:

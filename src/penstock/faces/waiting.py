@@ -71,8 +71,7 @@ class WaitingRoom:
 
     def close(self) -> None:
         self.closed = True
-        for subscription in list(self._waiting):
-            self.wake_all(subscription)
+        self.wake_everybody()
 
     # ------------------------------------------------------------------ who is called
 
@@ -97,6 +96,10 @@ class WaitingRoom:
         while waiting and most > 0:
             called, _ = waiting.popitem(last=False)
             most -= _call(called)
+
+    def wake_everybody(self) -> None:
+        for subscription in list(self._waiting):
+            self.wake_all(subscription)
 
     def wake_all(self, subscription: int) -> None:
         """Something changed that may let any of its waiters go on."""

@@ -29,6 +29,7 @@ class Counted:
 
     def __init__(self) -> None:
         self.error: Exception | None = None
+        self.internal_errors: dict[str, int] = {}
 
     def statistics(self) -> BrokerStatistics:
         if self.error is not None:
@@ -44,7 +45,7 @@ class Counted:
         one = SubscriptionStatistics(
             "billing", "orders", 7, 700, 2, 200, 1.5, 9, 3, 4, 1, {"expired": 5, "capacity": 6}
         )
-        return BrokerStatistics(topics, [one], meter.statistics(), {"capacity": 8})
+        return BrokerStatistics(topics, [one], meter.statistics(), {"capacity": 8}, self.internal_errors)
 
 
 class Answer(NamedTuple):
@@ -108,6 +109,17 @@ def test_health_is_good_until_the_journal_has_failed(scene: Scene) -> None:
     scene.condition.failed = True
     answer = scene.ask("/health")
     assert (answer.status, answer.json) == (503, {"status": "failed"})
+
+
+def test_health_tells_of_a_bug_that_was_undone(scene: Scene) -> None:
+    """Law 8: degraded, with the places and what to do; 200, since a restart would not do more than was done."""
+    scene.counted.internal_errors = {"broker/log.py:97 KeyError": 2}
+    answer = scene.ask("/health")
+    assert (answer.status, answer.json["status"]) == (200, "degraded")
+    assert answer.json["internal_errors"] == {"broker/log.py:97 KeyError": 2}
+    assert "report" in answer.json["what_to_do"]
+    page = scene.ask("/metrics").body.decode()
+    assert 'penstock_internal_errors_total{place="broker/log.py:97 KeyError"} 2' in page
 
 
 def test_ready_means_every_door_answers_and_nobody_is_stopping(scene: Scene) -> None:

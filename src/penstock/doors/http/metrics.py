@@ -62,6 +62,7 @@ DROPPED = "penstock_messages_dropped_total"
 REFUSED = "penstock_publishes_refused_total"
 DOORS = "penstock_door_events_total"
 COMMIT = "penstock_commit_seconds"
+INTERNAL = "penstock_internal_errors_total"
 
 
 def render(
@@ -80,6 +81,8 @@ def render(
     refused = [(f'{{reason="{escape(reason)}"}}', n) for reason, n in sorted(statistics.publishes_refused.items())]
     yield from _family(REFUSED, "Publishes not accepted, by reason.", refused)
     yield from _family(DOORS, "What the doors count: refusals, connections turned away, by kind.", _events(doors))
+    bugs = [(f'{{place="{escape(place)}"}}', n) for place, n in sorted(statistics.internal_errors.items())]
+    yield from _family(INTERNAL, "Commands that met a bug and were undone, by its place in the code.", bugs)
     yield from _table(OF_THE_BUDGET, [("", budget)])
     yield from _commits(statistics.commit)
     yield from _process(process)

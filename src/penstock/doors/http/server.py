@@ -27,6 +27,10 @@ _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 _FRESH = ("Cache-Control", "no-store")
 _LINES_AT_ONCE = 2000  # of a scrape, before others get to run
 
+_ON_BUGS = (
+    "Commands met a bug at these places and were undone; the log says more. Please report it. "
+    "What is stored is not affected; a restart sets this back to ok."
+)
 _FRONT_PAGE = """\
 Penstock {version}
 
@@ -96,8 +100,12 @@ class HttpDoor:
         return Response(200, (_PLAIN,), _FRONT_PAGE.format(version=self._version).encode())
 
     async def _health(self) -> Response:
-        failed = self._condition.failed
-        state = {"status": "failed" if failed else "ok"}
+        """Degraded is 200: the commands that met a bug were undone, which is all that a restart would do; and a client
+        that can trip a bug must not be able to have the server restarted as often as it likes."""
+        failed, bugs = self._condition.failed, self._statistics.internal_errors
+        state: dict[str, object] = {"status": "failed" if failed else "degraded" if bugs else "ok"}
+        if bugs:
+            state |= {"internal_errors": dict(bugs), "what_to_do": _ON_BUGS}
         return Response(503 if failed else 200, (JSON, _FRESH), msgspec.json.encode(state))
 
     async def _ready(self) -> Response:

@@ -1,0 +1,172 @@
+"""A bug in a command: its caller gets an error, it is counted, and the topic goes on as if it had not been asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from penstock import Draft, InternalError, ManualClock, MessageQueue, UnavailableError
+from penstock.broker.facts import Delivered, Fact, Published
+from penstock.broker.log import LogCache, Sizes
+from penstock.broker.state import State
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
+from penstock.journal.port import Journal
+from penstock.journal.sqlite import SqliteJournal
+
+JOURNALS = ("memory", "sqlite")
+
+
+def journal_of(kind: str, folder: Path) -> Journal:
+    return MemoryJournal() if kind == "memory" else SqliteJournal(folder)
+
+
+class Bug:
+    """Breaks off once while a kind of fact is applied, before or after it has changed the state."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Fact], *, after: bool) -> None:
+        self.armed = False
+        apply = State.apply
+
+        def planted(state: State, fact: Fact) -> None:
+            breaks = self.armed and isinstance(fact, kind)
+            if after or not breaks:
+                apply(state, fact)
+            if breaks:
+                self.armed = False
+                raise KeyError("secret")
+
+        monkeypatch.setattr(State, "apply", planted)
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+def test_a_topic_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 8: the pull that met it is refused, and the next one gets every message."""
+    bug = Bug(monkeypatch, Delivered, after=False)
+    with MessageQueue(journal_of(kind, tmp_path), clock=ManualClock()) as queue:
+        queue.register_topic("topic")
+        queue.register_subscription("sub", "topic")
+        queue.publish("topic", [b"1", b"2", b"3"])
+        queue.nack(queue.pull("sub", 1)[0].ack_id)  # one waits in the heap that a look takes from
+        bug.armed = True
+        with pytest.raises(InternalError) as caught:
+            queue.pull("sub", 10)
+        assert "secret" not in str(caught.value)
+        assert [each.data for each in queue.pull("sub", 10)] == [b"1", b"2", b"3"]
+        queue.publish("topic", [b"4"])
+        assert [each.data for each in queue.pull("sub", 10)] == [b"4"]
+
+
+def test_what_a_broken_command_had_done_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 3: with a journal the state is what is committed, so a refused publish left nothing behind."""
+    bug = Bug(monkeypatch, Published, after=True)
+    with MessageQueue(SqliteJournal(tmp_path), clock=ManualClock()) as queue:
+        queue.register_topic("topic")
+        queue.register_subscription("sub", "topic")
+        queue.publish("topic", [b"kept"])
+        bug.armed = True
+        with pytest.raises(InternalError):
+            queue.publish("topic", [b"never"])
+        queue.publish("topic", [b"later"])
+        assert [each.data for each in queue.pull("sub", 10)] == [b"kept", b"later"]
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+def test_the_doors_queue_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 8, for every way the doors ask; who waits for messages is told to look again."""
+    bug = Bug(monkeypatch, Delivered, after=False)
+
+    async def main() -> None:
+        queue = AsyncMessageQueue(journal_of(kind, tmp_path), clock=ManualClock())
+        await queue.start()
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic")
+        appended = await queue.publish("topic", [Draft(b"1")])
+        bug.armed = True
+        with pytest.raises(InternalError):
+            await queue.pull("sub", 10)
+        need = queue.decide_pull("sub", 10, lease_seconds=None, max_bytes=0).need
+        assert need is not None, "what was in memory went with the broken state"
+        await queue.load(need)
+        bug.armed = True
+        with pytest.raises(InternalError):
+            queue.decide_pull("sub", 10, lease_seconds=None, max_bytes=0)
+        assert sum(queue.internal_errors.values()) == 2
+        assert queue.statistics().internal_errors == queue.internal_errors
+        (delivery,) = await queue.pull("sub", 10)
+        assert delivery.message.offset == appended.first
+        await queue.ack([delivery.receipt])
+        await queue.close()
+
+    asyncio.run(main())
+
+
+def test_steps_under_way_are_told_to_ask_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they decided so far went with the state of the broken command."""
+    bug = Bug(monkeypatch, Published, after=True)
+
+    async def main() -> None:
+        queue = AsyncMessageQueue(
+            SqliteJournal(tmp_path), clock=ManualClock(), sizes=Sizes(cache_bytes=1, chunk_messages=1)
+        )
+        await queue.start()
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic")
+        for body in (b"1", b"2", b"3"):
+            await queue.publish("topic", [Draft(body)])
+        pull = asyncio.ensure_future(queue.pull("sub", 3))
+        await asyncio.sleep(0)  # it waits for the journal
+        bug.armed = True
+        with pytest.raises(InternalError):
+            await queue.publish("topic", [Draft(b"never")])
+        with pytest.raises(UnavailableError):
+            await pull
+        assert len(await queue.pull("sub", 3)) == 3
+        await queue.close()
+
+    asyncio.run(main())
+
+
+def test_a_bug_is_counted_by_its_place_and_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Law 8: a counter and a line in the log, both with the place and neither with what a peer sent."""
+    with MessageQueue(SqliteJournal(tmp_path), sizes=Sizes(cache_bytes=1, chunk_messages=1)) as queue:
+        queue.register_topic("topic")
+        queue.register_subscription("sub", "topic")
+        queue.publish("topic", [b"secret"])
+        queue.publish("topic", [b"secret"])
+
+        def broken(*_: object) -> None:
+            raise IndexError("secret")
+
+        monkeypatch.setattr(LogCache, "_add", broken)
+        with pytest.raises(InternalError):
+            queue.pull("sub", 10)
+        ((place, count),) = queue.statistics().internal_errors.items()
+        assert place.startswith("broker/log.py:")
+        assert place.endswith("IndexError")
+        assert count == 1
+        assert place in caplog.text
+        assert "secret" not in caplog.messages[-1]
+
+
+def test_a_bug_in_housekeeping_does_not_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        queue = AsyncMessageQueue(SqliteJournal(tmp_path), clock=clock)
+        await queue.start()
+        await asyncio.sleep(0)  # the keeper sets its alarm
+        with monkeypatch.context() as broken:
+            broken.setattr(type(queue._broker), "expire_resources", lambda self, now: 1 / 0)
+            clock.advance(61)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert sum(queue.internal_errors.values()) == 1
+        assert not queue._keeper.done()
+        await queue.close()
+
+    asyncio.run(main())
