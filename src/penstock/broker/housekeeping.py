@@ -82,7 +82,7 @@ class Housekeeping(Replay):
         until = min(
             [topic.tail]
             + [self._needed_from(now, reader, offsets) for reader in topic.readers.values()]
-            + [snapshot.cursor for snapshot in self.state.snapshots.values() if snapshot.topic == topic.number]
+            + [self.state.snapshots[name].cursor for name in self.state.topic_snapshots.get(topic.number, ())]
             + self._retained_from(now, topic, offsets, fullest)
         )
         return self._forget(topic, until)

@@ -6,7 +6,7 @@ looks at subscriptions only where a cap on their backlog was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from penstock.broker.facts import Forgotten, Published
@@ -60,7 +60,7 @@ class Publishing(Ledger):
             answered = self._answered(topic, once, len(drafts))
             if answered is not None:
                 return answered
-        if self.limits.refuse_when_full:
+        if self.limits.refuse_when_full and self._has_caps:
             self._refuse_beyond_caps(topic, sizes)
         return self.append(topic, now, drafts, sizes, once or NOT_ONCE)
 
@@ -80,7 +80,8 @@ class Publishing(Ledger):
             raise ResourceExhaustedError(f"Topic is at its last offset: {topic.name}")
         if not drafts:
             return Appended(topic.first_id, first, 0)
-        discards = [] if self.limits.refuse_when_full else self._discards(topic, sizes, size)
+        refuses = self.limits.refuse_when_full or not self._has_caps
+        discards = [] if refuses else self._discards(topic, sizes, size)
         stored = bool(topic.readers) or self.retention_seconds(topic) > 0 or self._is_kept_by_snapshot(topic)
         messages = _messages(topic, at, drafts, sizes) if stored else []
         if not stored and topic.head < topic.tail:
@@ -98,7 +99,7 @@ class Publishing(Ledger):
             self.cache.append(topic.number, messages)
 
     def _is_kept_by_snapshot(self, topic: Topic) -> bool:
-        return any(snapshot.topic == topic.number for snapshot in self.state.snapshots.values())
+        return topic.number in self.state.topic_snapshots
 
     # ------------------------------------------------------------------ publish once
 
@@ -120,25 +121,43 @@ class Publishing(Ledger):
 
     # ------------------------------------------------------------------ caps on the backlog (BR-022)
 
+    @property
+    def _has_caps(self) -> bool:
+        return bool(self.limits.queue_max_messages or self.limits.queue_max_bytes)
+
     def _refuse_beyond_caps(self, topic: Topic, sizes: Sequence[int]) -> None:
         """Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be."""
-        for subscription in topic.readers.values():
-            if self._room(topic, subscription, sizes, sum(sizes)) < len(sizes):
+        size = sum(sizes)
+        for subscription in self._near_caps(topic, len(sizes), size):
+            if self._room(topic, subscription, sizes, size) < len(sizes):
                 self.refuse("capacity")
                 raise ResourceExhaustedError(f"Queue is full: {subscription.name}")
 
     def _discards(self, topic: Topic, sizes: Sequence[int], size: int) -> list[tuple[int, int, int]]:
-        limits = self.limits
-        if not limits.queue_max_messages and not limits.queue_max_bytes:
-            return []
         discards = []
-        for subscription in topic.readers.values():
+        for subscription in self._near_caps(topic, len(sizes), size):
             taken = self._room(topic, subscription, sizes, size)
             if taken < len(sizes):
                 discards.append((subscription.number, topic.tail + taken, sum(sizes[taken:])))
         for number, first, _ in discards:
             self.state.subscriptions[number].counts.drop("capacity", topic.tail + len(sizes) - first)
         return discards
+
+    def _near_caps(self, topic: Topic, count: int, size: int) -> Iterable[Subscription]:
+        """The readers that may be too full for a publish.
+
+        Whoever has room for half of what a cap allows is looked at again once the log has grown by that much, so that
+        a publish costs the same however many read: nobody's backlog grows faster than the log.
+        """
+        if topic.tail + count > topic.roomy_until or topic.position + size > topic.roomy_position:
+            half = (self.limits.queue_max_messages or MAX_OFFSET) // 2
+            half_bytes = (self.limits.queue_max_bytes or MAX_OFFSET) // 2
+            settled, settled_bytes = topic.tail - half, topic.position - half_bytes
+            near = [r for r in topic.readers.values() if r.settled < settled or r.settled_bytes < settled_bytes]
+            topic.note_room(near, topic.tail + half, topic.position + half_bytes)
+            if count > half or size > half_bytes:
+                return topic.readers.values()
+        return topic.near_caps
 
     def _room(self, topic: Topic, subscription: Subscription, sizes: Sequence[int], size: int) -> int:
         """How many of the messages a subscription takes before its cap."""

@@ -26,6 +26,7 @@ class State:
         self.subscriptions: dict[int, Subscription] = {}
         self.subscription_names: dict[str, Subscription] = {}
         self.snapshots: dict[str, SnapshotDump] = {}
+        self.topic_snapshots: dict[int, dict[str, None]] = {}  # topic -> names of its snapshots; derived
         self.documents: dict[str, dict[str, bytes]] = {}
 
     def apply(self, fact: f.Fact) -> None:
@@ -86,14 +87,24 @@ class State:
         self.subscriptions[fact.subscription].used_at = fact.at
 
     def take_snapshot(self, fact: f.SnapshotTaken) -> None:
-        self.snapshots[fact.name] = SnapshotDump(*fact)
+        self._add_snapshot(SnapshotDump(*fact))
 
     def change_snapshot(self, fact: f.SnapshotChanged) -> None:
         old = self.snapshots[fact.name]
         self.snapshots[fact.name] = old._replace(expires_at=fact.expires_at, labels=fact.labels)
 
     def drop_snapshot(self, fact: f.SnapshotDropped) -> None:
-        del self.snapshots[fact.name]
+        topic = self.snapshots.pop(fact.name).topic
+        del self.topic_snapshots[topic][fact.name]
+        if not self.topic_snapshots[topic]:
+            del self.topic_snapshots[topic]
+
+    def seek(self, fact: f.Sought) -> None:
+        subscription = self.subscriptions[fact.subscription]
+        subscription.seek(fact)
+        topic = self.read_topic(subscription)
+        if topic is not None:
+            topic.note_room([], 0, 0)
 
     def put_document(self, fact: f.DocumentPut) -> None:
         self.documents.setdefault(fact.kind, {})[fact.name] = fact.body
@@ -119,11 +130,17 @@ class State:
         topic = self.read_topic(subscription)
         if topic is not None:
             topic.readers[subscription.number] = subscription
+            topic.note_room([], 0, 0)
 
     def _unread(self, subscription: Subscription) -> None:
         topic = self.read_topic(subscription)
         if topic is not None:
             topic.readers.pop(subscription.number, None)
+            topic.note_room([], 0, 0)
+
+    def _add_snapshot(self, snapshot: SnapshotDump) -> None:
+        self.snapshots[snapshot.name] = snapshot
+        self.topic_snapshots.setdefault(snapshot.topic, {})[snapshot.name] = None
 
     # ------------------------------------------------------------------ dump and load
 
@@ -147,7 +164,8 @@ class State:
             state._add_topic(Topic.load(topic))
         for subscription in dump.subscriptions:
             state._add_subscription(Subscription.load(subscription))
-        state.snapshots = {snapshot.name: snapshot for snapshot in dump.snapshots}
+        for snapshot in dump.snapshots:
+            state._add_snapshot(snapshot)
         state.documents = {kind: dict(documents) for kind, documents in dump.documents.items()}
         return state
 
@@ -182,7 +200,7 @@ APPLY: dict[type[f.Fact], Callable[[State, Any], None]] = {
     f.Rewritten: _on_subscription(Subscription.rewrite),
     f.Adopted: _on_subscription(Subscription.adopt),
     f.Removed: _on_subscription(Subscription.remove),
-    f.Sought: _on_subscription(Subscription.seek),
+    f.Sought: State.seek,
     f.SnapshotTaken: State.take_snapshot,
     f.SnapshotChanged: State.change_snapshot,
     f.SnapshotDropped: State.drop_snapshot,

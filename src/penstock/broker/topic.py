@@ -42,6 +42,8 @@ class Topic:
         self.last_publish_at = 0
         self.producers: dict[str, Producer] = {}
         self.readers: dict[int, Subscription] = {}  # attached subscriptions; derived
+        self.near_caps: list[Subscription] = []  # readers with less room than half a cap, when last looked; derived
+        self.roomy_until = self.roomy_position = 0  # until the log is so long, the others have room; derived
         self.counts = TopicCounts()
         self.trim_at = 0  # when retention is worth another look; derived
         self.head_at = created.at  # no message kept is older than this; derived
@@ -65,6 +67,10 @@ class Topic:
             self._remember(fact)
         for number, first, size in fact.discards:
             self.readers[number].skip(first, self.tail, size)
+
+    def note_room(self, near_caps: list[Subscription], until: int, position: int) -> None:
+        """Who is to be looked at before a publish, and for how long that is all of them; 0 and 0: look again."""
+        self.near_caps, self.roomy_until, self.roomy_position = near_caps, until, position
 
     def forget(self, fact: Forgotten) -> None:
         self.head, self.head_position = fact.until, fact.position
