@@ -129,3 +129,19 @@ def test_a_held_message_and_one_put_off_behind_it_keep_their_order() -> None:
     assert [message.data for message in queue.pull("s", 10)] == [b"2"]
     clock.advance(1)
     assert [message.data for message in queue.peek("s", 10)] == [b"2", b"3"]
+
+
+def test_a_pull_ends_where_a_held_message_and_the_next_one_do_not_fit_the_cache_together() -> None:
+    """It read them in turn for ever: each pushed out the other, and the first was only put off."""
+    clock = ManualClock()
+    store = MemoryStore(clock=clock, sizes=Sizes(cache_bytes=1, chunk_messages=1, read_messages=1))
+    queue = store.open()
+    queue.register_topic("t")
+    queue.register_subscription("s", "t", SubscriptionOptions(ordering=True))
+    queue.publish("t", [Draft(b"0", ordering_key="k"), Draft(b"1", ordering_key="k", delay_seconds=1)])
+    (first,) = queue.pull("s", 10)
+    queue.ack(first.ack_id)
+    queue.publish("t", [Draft(b"2", ordering_key="k"), Draft(b"3")])
+    assert [message.data for message in queue.pull("s", 1)] == [b"3"]
+    clock.advance(1)
+    assert [message.data for message in queue.pull("s", 1)] == [b"1"]

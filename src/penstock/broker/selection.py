@@ -224,9 +224,10 @@ class Selection:
         return True
 
     def _ask_for(self, offset: int) -> bool:
-        # What was chosen so far is delivered first; the rest is asked for when nothing else is left to give.
+        # What was found so far is acted on first; the rest is asked for when nothing else is left to do. Otherwise
+        # two messages that do not fit the cache together would be read in turn for ever.
         self.plan.cut = True
-        if self.pinned is not None or (not self.plan.messages and not self.plan.expired):
+        if self.pinned is not None or not (self.plan.messages or self.plan.expired or self.plan.delayed):
             self.plan.need = self.cache.need(self.topic.number, offset, self.topic.tail, self.topic.mean_bytes())
         return False
 
