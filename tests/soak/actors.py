@@ -1,0 +1,167 @@
+"""The clients of the soak: each a thread that does one thing until it is told to stop.
+
+The rule kept here: an actor is gentle (it pauses), unreliable (it gives back, forgets, hangs up and comes again) and
+honest: it notes in the history what it did and saw. Once `calm` is set it only consumes and acks, so that everything
+can be drained. An exception nobody expected ends the soak.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tests.soak.history import History
+
+SECONDS = 60  # of a call; only a failing soak waits so long
+
+
+@dataclass
+class Scene:
+    """What all actors share."""
+
+    addresses: dict[str, str]
+    seed: int
+    history: History = field(default_factory=History)
+    calm: threading.Event = field(default_factory=threading.Event)  # no more publishes, no more mischief
+    stop: threading.Event = field(default_factory=threading.Event)
+    failures: list[str] = field(default_factory=list)
+
+    def address(self, door: str) -> tuple[str, int]:
+        host, _, port = self.addresses[door].rpartition(":")
+        return host, int(port)
+
+
+class Actor(threading.Thread):
+    def __init__(self, scene: Scene, name: str, pause_seconds: float) -> None:
+        super().__init__(name=name, daemon=True)
+        self.scene = scene
+        self.pause_seconds = pause_seconds
+        self.random = random.Random(f"{scene.seed} {name}")
+
+    def run(self) -> None:
+        try:
+            self.open()
+            while not self.over():
+                self.act()
+                self.scene.stop.wait(self.pause_seconds)
+            self.close()
+        except Exception:  # noqa: BLE001 - of any kind: the soak has failed, and says why
+            self.scene.failures.append(f"{self.name}: {traceback.format_exc()}")
+
+    def over(self) -> bool:
+        return self.scene.stop.is_set()
+
+    def chance(self, share: float) -> bool:
+        """Whether to do something bad, now and then, while that is allowed."""
+        return not self.scene.calm.is_set() and self.random.random() < share
+
+    def open(self) -> None: ...
+
+    def act(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None: ...
+
+
+class Publisher(Actor):
+    """Publishes numbered messages of a topic, a few at a time."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        name: str,
+        topic: str,
+        publish: Callable[[list[str]], None],
+        *,
+        hang_up: Callable[[], None],
+        pause_seconds: float,
+        keys: int = 0,
+        at_once: int = 5,
+    ) -> None:
+        super().__init__(scene, name, pause_seconds)
+        self._topic = topic
+        self._publish = publish
+        self._hang_up = hang_up
+        self._keys = keys
+        self._at_once = at_once
+        self._number = 0
+
+    def over(self) -> bool:
+        return self.scene.calm.is_set() or self.scene.stop.is_set()
+
+    def act(self) -> None:
+        key = f"key-{self.random.randrange(self._keys)}" if self._keys else ""
+        bodies = [self._next(key) for _ in range(self.random.randint(1, self._at_once))]
+        self.scene.history.attempt(self._topic, *bodies)
+        self._publish(bodies)
+        self.scene.history.accept(self._topic, *bodies)
+
+    def close(self) -> None:
+        self._hang_up()
+
+    def _next(self, key: str) -> str:
+        self._number += 1
+        return f"{self.name}|{key}|{self._number}" if key else f"{self.name}-{self._number}"
+
+
+class Consumer(Actor):
+    """Takes messages of a subscription and settles them, most of them well.
+
+    `connect` gives a new connection: what takes messages, acks one, gives one back and hangs up.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        name: str,
+        subscription: str,
+        connect: Callable[[], Connection],
+        *,
+        pause_seconds: float = 0.05,
+        refuse: Callable[[str], bool] = lambda body: False,
+    ) -> None:
+        super().__init__(scene, name, pause_seconds)
+        self._subscription = subscription
+        self._connect = connect
+        self._refuse = refuse  # what it never acks
+
+    def open(self) -> None:
+        self._connection = self._connect()
+
+    def act(self) -> None:
+        for body, receipt in self._connection.take():
+            self.scene.history.deliver(self._subscription, body)
+            if self._refuse(body) or self.chance(0.1):
+                self._connection.give_back(receipt)
+            elif self.chance(0.02):
+                pass  # forgotten: it comes again when its time is over
+            elif self._connection.ack(receipt):
+                self.scene.history.confirm_ack(self._subscription, body)
+            if self.chance(0.005):  # it hangs up with messages in hand
+                self._connection.hang_up()
+                self._connection = self._connect()
+                return
+
+    def close(self) -> None:
+        self._connection.hang_up()
+
+
+class Connection:
+    """How a consumer reaches its subscription."""
+
+    def take(self) -> Iterable[tuple[str, str]]:
+        """Bodies and receipts, as they come."""
+        raise NotImplementedError
+
+    def ack(self, receipt: str) -> bool:
+        """Whether the broker has confirmed it."""
+        raise NotImplementedError
+
+    def give_back(self, receipt: str) -> None:
+        raise NotImplementedError
+
+    def hang_up(self) -> None:
+        raise NotImplementedError

@@ -1,0 +1,279 @@
+"""All doors at once, several consumers for each subscription, caches that hold next to nothing, unreliable clients.
+
+Twenty seconds in `make test`, thirty minutes in `make nightly` (PENSTOCK_SOAK_SECONDS names another time). At the end
+everything is drained, and the history of what every client did and saw is judged by `tests/soak/history.py`; memory
+and open files of the server have not grown, it is well, and nothing unexpected happened inside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock.doors.google import messages as m
+from tests.soak.actors import Actor, Consumer, Publisher, Scene
+from tests.soak.google import PUBLISHER, SUBSCRIBER, Grpc, Pull, Rest, Streaming
+from tests.soak.history import Expected, problems
+from tests.soak.others import Azure, FlightReader, FlightUpload, HalfWay, Text
+
+START_SECONDS, DRAIN_SECONDS = 60, 300  # only a failing soak waits so long
+LONG_SECONDS = 120  # memory is judged from here on: before that, everything is still warming up
+DOORS = ("pubsub", "azure", "text", "flight", "http")
+TOPICS, SUBSCRIPTIONS = "projects/p/topics/", "projects/p/subscriptions/"
+NOTES_TOPIC, NOTES = "projects/penstock/topics/notes", "projects/penstock/subscriptions/notes"
+
+EXPECTED = [
+    Expected("plain", "plain"),
+    Expected("rest", "plain"),
+    Expected("tried", "plain", dead_letters="dead"),
+    Expected("ordered", "keyed", ordered=True),
+    Expected("once", "keyed", exactly_once=True),
+    Expected("orders", "orders"),
+    Expected("notes", "notes"),
+    Expected("flight", "plain", log=True),
+]
+
+
+def never_acked(body: str) -> bool:
+    return body.endswith("7")
+
+
+# ---------------------------------------------------------------------- the server
+
+
+class Server:
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "log.txt"
+        ready = folder / "ready.json"
+        known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        ports = {f"PENSTOCK_{door.upper()}_PORT": "0" for door in DOORS}
+        more = {"PENSTOCK_DATA": str(folder / "data"), "PENSTOCK_READY_FILE": str(ready)}
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.soak.serve"],
+                env={**known, **ports, **more, "PENSTOCK_RETENTION_SECONDS": "5"},
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                cwd=Path(__file__).parents[2],
+            )
+        until = time.monotonic() + START_SECONDS
+        while not ready.exists():
+            assert self.process.poll() is None, self.log()
+            assert time.monotonic() < until, self.log()
+            time.sleep(0.05)
+        self.addresses: dict[str, str] = json.loads(ready.read_text())
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://{self.addresses['http']}{path}", timeout=START_SECONDS) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def metrics(self) -> dict[str, float]:
+        """Every number, those of one name added up."""
+        found: dict[str, float] = {}
+        for family in text_string_to_metric_families(self.get("/metrics")):
+            for sample in family.samples:
+                found[sample.name] = found.get(sample.name, 0) + sample.value
+        return found
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            return self.process.wait(START_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path)
+    yield server
+    server.stop()
+
+
+class Scales(threading.Thread):
+    """Memory in MB and open files of the server and its reader process, as they were over time."""
+
+    def __init__(self, pid: int, every_seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.seen: dict[str, list[float]] = {"server MB": [], "server files": [], "reader MB": []}
+        self._process = psutil.Process(pid)
+        self._every_seconds = every_seconds
+        self._enough = threading.Event()
+
+    def run(self) -> None:
+        while not self._enough.wait(self._every_seconds):
+            self.seen["server MB"].append(self._process.memory_info().rss / (1 << 20))
+            self.seen["server files"].append(self._process.num_fds())
+            self.seen["reader MB"].append(
+                sum(child.memory_info().rss for child in self._process.children()) / (1 << 20)
+            )
+
+    def stop(self) -> None:
+        self._enough.set()
+        self.join()
+
+    def growth(self) -> dict[str, tuple[float, float]]:
+        """The medians of the first and the last third, without the first fifth."""
+        found = {}
+        for name, values in self.seen.items():
+            warm = values[len(values) // 5 :]
+            third = max(1, len(warm) // 3)
+            found[name] = statistics.median(warm[:third]), statistics.median(warm[-third:])
+        return found
+
+
+# ---------------------------------------------------------------------- the actors
+
+
+def prepare(scene: Scene) -> None:
+    client = Grpc(scene.addresses["pubsub"])
+    for name in ("plain", "keyed", "dead"):
+        client.call(PUBLISHER + "CreateTopic", m.Topic(name=TOPICS + name))
+    policy = m.message("google.pubsub.v1.DeadLetterPolicy")(dead_letter_topic=TOPICS + "dead", max_delivery_attempts=5)
+    backoff = m.message("google.pubsub.v1.RetryPolicy")
+    backoff = backoff(minimum_backoff={"nanos": 100_000_000}, maximum_backoff={"seconds": 1})
+    subscriptions = [
+        m.Subscription(name="dead", topic="dead"),
+        m.Subscription(name="plain", topic="plain"),
+        m.Subscription(name="rest", topic="plain"),
+        m.Subscription(name="tried", topic="plain", dead_letter_policy=policy, retry_policy=backoff),
+        m.Subscription(name="ordered", topic="keyed", enable_message_ordering=True),
+        m.Subscription(name="once", topic="keyed", enable_exactly_once_delivery=True),
+    ]
+    for each in subscriptions:
+        each.name, each.topic = SUBSCRIPTIONS + each.name, TOPICS + each.topic
+        each.ack_deadline_seconds = 10
+        client.call(SUBSCRIBER + "CreateSubscription", each)
+    client.hang_up()
+    azure, text = Azure(scene.address("azure"), "orders"), Text(scene.addresses["text"], "notes")
+    azure.create()
+    scene.history.attempt("notes", "first")
+    text.publish(["first"])  # a queue of this door is made by its first message
+    scene.history.accept("notes", "first")
+    azure.hang_up()
+    text.hang_up()
+
+
+def publishers(scene: Scene) -> list[Actor]:
+    pubsub, rest, azure = scene.addresses["pubsub"], scene.address("pubsub"), scene.address("azure")
+
+    def to(name: str, place: str, client: Grpc | Rest, topic: str, pause_seconds: float, keys: int = 0) -> Publisher:
+        def publish(bodies: list[str]) -> None:
+            client.publish(place, bodies)
+
+        return Publisher(scene, name, topic, publish, hang_up=client.hang_up, pause_seconds=pause_seconds, keys=keys)
+
+    def direct(name: str, client: Azure | Text | FlightUpload, topic: str, pause_seconds: float) -> Publisher:
+        return Publisher(scene, name, topic, client.publish, hang_up=client.hang_up, pause_seconds=pause_seconds)
+
+    return [
+        to("grpc", TOPICS + "plain", Grpc(pubsub), "plain", 0.1),
+        to("http", TOPICS + "plain", Rest(rest), "plain", 0.2),
+        to("keys", TOPICS + "keyed", Grpc(pubsub), "keyed", 0.1, keys=5),
+        to("cross", NOTES_TOPIC, Grpc(pubsub), "notes", 0.5),
+        direct("upload", FlightUpload(scene.addresses["flight"], TOPICS + "plain"), "plain", 0.3),
+        direct("queue", Azure(azure, "orders"), "orders", 0.2),
+        direct("text", Text(scene.addresses["text"], "notes"), "notes", 0.1),
+        HalfWay(scene, "half", pause_seconds=0.2),
+    ]
+
+
+def consumers(scene: Scene) -> list[Actor]:
+    pubsub, text, rest = scene.addresses["pubsub"], scene.addresses["text"], scene.address("pubsub")
+    azure = scene.address("azure")
+
+    def on(name: str, kind: Callable[[str, str], Pull | Streaming]) -> Callable[[], Pull | Streaming]:
+        return lambda: kind(pubsub, SUBSCRIPTIONS + name)
+
+    return [
+        Consumer(scene, "plain-1", "plain", on("plain", Pull)),
+        Consumer(scene, "plain-2", "plain", on("plain", Streaming)),
+        Consumer(scene, "plain-3", "plain", on("plain", Streaming)),
+        Consumer(scene, "rest-1", "rest", lambda: Rest(rest, SUBSCRIPTIONS + "rest")),
+        Consumer(scene, "rest-2", "rest", lambda: Rest(rest, SUBSCRIPTIONS + "rest")),
+        Consumer(scene, "tried-1", "tried", on("tried", Pull), refuse=never_acked),
+        Consumer(scene, "tried-2", "tried", on("tried", Streaming), refuse=never_acked),
+        Consumer(scene, "dead-1", "dead", on("dead", Pull)),
+        Consumer(scene, "ordered-1", "ordered", on("ordered", Streaming)),
+        Consumer(scene, "ordered-2", "ordered", on("ordered", Streaming)),
+        Consumer(scene, "once-1", "once", on("once", Pull)),
+        Consumer(scene, "once-2", "once", on("once", Pull)),
+        Consumer(scene, "orders-1", "orders", lambda: Azure(azure, "orders")),
+        Consumer(scene, "orders-2", "orders", lambda: Azure(azure, "orders")),
+        Consumer(scene, "notes-1", "notes", lambda: Text(text, "notes")),
+        Consumer(scene, "notes-2", "notes", lambda: Text(text, "notes")),
+        Consumer(scene, "notes-3", "notes", lambda: Pull(pubsub, NOTES)),
+        FlightReader(scene, "flight", TOPICS + "plain"),
+    ]
+
+
+# ---------------------------------------------------------------------- the soak
+
+
+def test_all_doors_keep_their_promises_for_long(server: Server, rounds: Callable[[int, int], int]) -> None:
+    seconds = int(os.environ.get("PENSTOCK_SOAK_SECONDS") or rounds(20, 1800))
+    scene = Scene(server.addresses, seed=int(os.environ.get("PENSTOCK_SOAK_SEED") or 1))
+    prepare(scene)
+    publishing, consuming = publishers(scene), consumers(scene)
+    scales = Scales(server.process.pid, max(0.2, seconds / 600))
+    for actor in (*publishing, *consuming):
+        actor.start()
+    scales.start()
+    wait(lambda: bool(scene.failures), seconds)
+    scales.stop()
+    scene.calm.set()
+    for actor in publishing:
+        actor.join(START_SECONDS)
+    drained = wait(lambda: bool(scene.failures) or server.metrics()["penstock_backlog_messages"] == 0, DRAIN_SECONDS)
+    scene.stop.set()
+    for actor in consuming:
+        actor.join(START_SECONDS)
+    assert not scene.failures, "\n".join(scene.failures) + server.log()
+    print(scene.history.count(), scales.growth())
+    assert drained, server.get("/metrics")
+    assert problems(scene.history, EXPECTED) == []
+    check_health(server)
+    check_growth(scales, seconds)
+    assert server.stop() == 0, server.log()
+
+
+def check_health(server: Server) -> None:
+    """Nobody is connected any more but us: what was held for clients is released."""
+    assert wait(lambda: server.metrics()["penstock_buffer_bytes"] == 0, START_SECONDS)
+    assert '"ok"' in server.get("/health")
+    assert not {name: value for name, value in server.metrics().items() if "internal" in name and value}
+    assert " ERROR " not in server.log(), server.log()
+
+
+def check_growth(scales: Scales, seconds: int) -> None:
+    if seconds >= LONG_SECONDS:
+        for name, (before, after) in scales.growth().items():
+            assert after <= before * 1.1 + 10, f"{name} grew from {before} to {after}"
+
+
+def wait(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether something came about within a time; asked twice a second."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(min(0.5, max(0.0, until - time.monotonic())))
+    return condition()
