@@ -84,6 +84,8 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
         raise ValueError("--cert and --key are needed together")
     if given["oauth"] not in (None, "basic"):
         raise ValueError("--oauth: only basic is known")
+    if given["oauth"] and given["cert"] is None:
+        raise ValueError("--oauth needs --cert and --key: tokens are taken over TLS only")
     # As with Azurite, the development account works from wherever this command was told to listen.
     accounts = environment.get("AZURITE_ACCOUNTS") or f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"
     store: dict[str, object] = {"memory": True} if given["in_memory"] else {"data": _store(given["location"])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import http.client
 from collections.abc import Callable
 
@@ -388,3 +389,19 @@ def test_a_time_to_live_that_was_cut_short_is_said(orders: Scene, seconds: int) 
 def test_a_timeout_is_accepted_everywhere(orders: Scene, timeout: str) -> None:
     assert orders.ask("GET", f"orders/messages?timeout={timeout}").status == 200
     assert orders.ask("GET", f"orders/messages?timeout={timeout}&peekonly=False").status == 200
+
+
+@pytest.mark.parametrize(
+    ("digest", "code"),
+    [
+        (base64.b64encode(hashlib.md5(body_of("x"), usedforsecurity=False).digest()).decode(), ""),
+        (base64.b64encode(b"0" * 16).decode(), "Md5Mismatch"),
+        (base64.b64encode(b"0" * 15).decode(), "InvalidMd5"),
+        ("not*base64", "InvalidMd5"),
+    ],
+)
+def test_a_body_is_the_one_that_was_digested(orders: Scene, digest: str, code: str) -> None:
+    """What arrives with a Content-MD5 is checked, and stored only if it fits."""
+    answer = orders.ask("POST", "orders/messages", body_of("x"), Content_MD5=digest)
+    assert (answer.status, answer.headers.get("x-ms-error-code", "")) == (400 if code else 201, code)
+    assert orders.count() == (0 if code else 1)

@@ -96,6 +96,16 @@ def test_a_list_may_include_metadata(azure: Scene) -> None:
     assert azure.ask("GET", "?comp=list").xml.find("Queues/Queue/Metadata") is None
 
 
+def test_a_list_names_its_endpoint_as_it_was_called(azure: Scene) -> None:
+    home, inside = f"127.0.0.1:{azure.port}", f"{ACCOUNT}.queue.localhost:{azure.port}"
+    answer = azure.ask("GET", "?comp=list&include=metadata,metadata")
+    assert answer.xml.attrib["ServiceEndpoint"] == f"http://{home}/{ACCOUNT}/"
+    answer = azure.send("GET", f"/?comp=list&{azure.sas}", headers={"Host": inside})
+    assert answer.xml.attrib["ServiceEndpoint"] == f"http://{inside}/"
+    answer = azure.dialect("GET", "?comp=list")
+    assert answer.xml.attrib["ServiceEndpoint"] == f"http://{home}/queue/myaccount/"
+
+
 def test_a_list_shows_only_the_queues_of_its_account(azure: Scene) -> None:
     azure.create("mine")
     azure.dialect("PUT", "theirs")
@@ -138,6 +148,10 @@ FOO = RULE.format("*").replace("GET,PUT", "GET,FOO")
         ("<Logging><Read>perhaps</Read></Logging>", VALUE),
         ("<MinuteMetrics><Version>one</Version></MinuteMetrics>", VALUE),
         (f"<Cors>{FOO}</Cors>", VALUE),
+        (f"<Cors>{RULE.format(','.join(f'https://{n}.example' for n in range(65)))}</Cors>", VALUE),
+        (f"<Cors>{RULE.format('https://' + 'x' * 256)}</Cors>", VALUE),
+        (f"<Cors>{RULE.format('*').replace('Content-Type', ','.join(map(str, range(65))))}</Cors>", VALUE),
+        (f"<Cors>{RULE.format('*').replace('x-ms-meta-*', 'a*,b*,c*')}</Cors>", VALUE),
     ],
 )
 def test_properties_that_cannot_be(azure: Scene, inner: str, code: str) -> None:
@@ -194,6 +208,25 @@ def test_a_preflight_needs_its_headers(azure: Scene, missing: str) -> None:
     assert preflight(azure, **asked)["code"] == "InvalidHeaderValue"
     answer = azure.send("OPTIONS", f"/{ACCOUNT}/orders", headers={k.replace("_", "-"): v for k, v in asked.items()})
     assert answer.text("Message").startswith("A required CORS header is not present.\n")
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("https://a.page.example", True),
+        ("https://a.b.page.example", True),
+        ("https://page.example", False),
+        ("http://a.page.example", False),
+        ("https://apage.example", False),
+        ("https://a.page.example.evil", False),
+        ("https://evil/.page.example", False),
+    ],
+)
+def test_an_origin_may_be_any_subdomain(azure: Scene, origin: str, allowed: bool) -> None:
+    set_cors(azure, "https://*.page.example")
+    answer = preflight(azure, Origin=origin, Access_Control_Request_Method="PUT")
+    assert answer["status"] == ("200" if allowed else "403")
+    assert answer.get("access-control-allow-origin") == (origin if allowed else None)
 
 
 def test_an_answer_to_a_page_says_whether_the_page_may_read_it(azure: Scene) -> None:

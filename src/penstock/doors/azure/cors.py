@@ -5,6 +5,7 @@ The rule kept here: the first rule that fits decides; without one a preflight fa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from penstock.doors.azure.errors import AzureError, Pairs
@@ -52,7 +53,15 @@ def _origin(rule: CorsRule, origin: str) -> list[tuple[str, str]]:
 
 
 def _is_origin(rule: CorsRule, origin: str) -> bool:
-    return "*" in rule.origins or origin in rule.origins
+    return "*" in rule.origins or origin in rule.origins or any(_is_below(origin, each) for each in rule.origins)
+
+
+def _is_below(origin: str, pattern: str) -> bool:
+    """Whether an origin is a subdomain of `https://*.page.example`."""
+    before, star, domain = pattern.partition("*.")
+    if not star or not origin.startswith(before) or not origin.endswith(f".{domain}"):
+        return False
+    return re.fullmatch(r"[\w.-]+", origin[len(before) : -len(domain) - 1], re.ASCII) is not None
 
 
 def _all_allowed(rule: CorsRule, wanted: Sequence[str]) -> bool:

@@ -40,6 +40,10 @@ CODES: dict[str, tuple[int, str]] = {
     ),
     "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
     "InvalidInput": (400, "One of the request inputs is not valid."),
+    "InvalidMd5": (
+        400,
+        "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64 encoded.",
+    ),
     "InvalidMessageContent": (400, "The message text must not be empty."),
     "InvalidMetadata": (400, "The metadata specified is invalid. It has characters that are not permitted."),
     "InvalidPopReceipt": (400, "The specified pop receipt did not match the pop receipt of a message in the queue."),
@@ -53,6 +57,10 @@ CODES: dict[str, tuple[int, str]] = {
     "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
     "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
     "InvalidXmlNodeValue": (400, "The value for one of the XML nodes is not in the correct format."),
+    "Md5Mismatch": (
+        400,
+        "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
+    ),
     "MessageNotFound": (404, "The specified message does not exist."),
     "MetadataTooLarge": (400, "The metadata specified exceeds the maximum permissible limit (8KB)."),
     "MissingRequiredQueryParameter": (400, "A query parameter that's mandatory for this request is not specified."),

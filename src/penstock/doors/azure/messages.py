@@ -6,6 +6,8 @@ The rule kept here: decode, one call of the broker, encode. The cost of none of 
 from __future__ import annotations
 
 import asyncio
+import binascii
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,7 +67,10 @@ class Messages:
 
     def _data(self, call: Call) -> bytes | None:
         """What the body gives as the text of a message; None if it gives none."""
-        text = read_message_text(call.request.body)
+        request = call.request
+        if "content-md5" in request.index:
+            _check_digest(request.body, request.index["content-md5"])
+        text = read_message_text(request.body)
         if text is None:
             return None
         data = call.dialect.encode_text(text).encode()
@@ -188,6 +193,17 @@ class Messages:
             await self._queue.ack([each.receipt for each in deliveries])
             moved, left = moved + len(deliveries), left - len(deliveries)
         return Reply(204, headers=(("x-ms-redriven-messages-count", str(moved)),))
+
+
+def _check_digest(body: bytes, said: str) -> None:
+    try:
+        digest = binascii.a2b_base64(said, strict_mode=True)
+    except (binascii.Error, ValueError):
+        digest = b""
+    if len(digest) != hashlib.md5(usedforsecurity=False).digest_size:
+        raise AzureError("InvalidMd5")
+    if digest != hashlib.md5(body, usedforsecurity=False).digest():
+        raise AzureError("Md5Mismatch")
 
 
 def _again(delivery: Delivery) -> Draft:

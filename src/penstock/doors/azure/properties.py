@@ -17,6 +17,7 @@ from penstock.doors.azure.markup import DECLARATION, Element, escape
 DOCUMENTS = "azure-service-properties"  # the kind of document they are kept in, by account
 CORS_RULES_MAX = 5
 RETENTION_DAYS_MAX = 365
+WORDS_MAX, PREFIXES_MAX, WORD_MAX = 64, 2, 256  # origins or headers of a CORS rule, prefixes of headers, characters
 METHODS = frozenset({"DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"})  # a CORS rule can allow
 _VERSION = re.compile(r"\d+\.\d+", re.ASCII)
 
@@ -117,12 +118,14 @@ def _read_rule(element: Element) -> CorsRule:
     origins, methods = _words(given, "AllowedOrigins"), _words(given, "AllowedMethods")
     if not origins or not methods:
         raise invalid_xml("A CORS rule needs origins and methods")
+    if len(origins) > WORDS_MAX:
+        raise invalid_node("AllowedOrigins", _text(given, "AllowedOrigins"), f"At most {WORDS_MAX} origins")
     if not METHODS.issuperset(method.upper() for method in methods):
         raise invalid_node(
             "AllowedMethods", _text(given, "AllowedMethods"), f"Methods are {', '.join(sorted(METHODS))}"
         )
     age = _number(given, "MaxAgeInSeconds") if _text(given, "MaxAgeInSeconds") else 0
-    allowed, exposed = _words(given, "AllowedHeaders"), _words(given, "ExposedHeaders")
+    allowed, exposed = _header_names(given, "AllowedHeaders"), _header_names(given, "ExposedHeaders")
     return CorsRule(origins, tuple(method.upper() for method in methods), allowed, exposed, age)
 
 
@@ -153,10 +156,20 @@ def _number(given: Mapping[str, Element], name: str) -> int:
     return int(text)
 
 
+def _header_names(given: Mapping[str, Element], name: str) -> tuple[str, ...]:
+    words = _words(given, name)
+    prefixes = sum(word.endswith("*") for word in words)
+    if prefixes > PREFIXES_MAX or len(words) - prefixes > WORDS_MAX:
+        raise invalid_node(name, _text(given, name), f"At most {WORDS_MAX} headers and {PREFIXES_MAX} prefixes")
+    return words
+
+
 def _words(given: Mapping[str, Element], name: str) -> tuple[str, ...]:
     words = [word.strip() for word in _text(given, name).split(",")]
     if any(ord(sign) < 32 or ord(sign) > 126 for word in words for sign in word):
         raise invalid_node(name, _text(given, name), "A character that no header can hold")
+    if any(len(word) > WORD_MAX for word in words):
+        raise invalid_node(name, _text(given, name), f"More than {WORD_MAX} characters")
     return tuple(word for word in words if word)
 
 

@@ -54,7 +54,7 @@ class Service:
         )
         metadata = self._queues.metadata if _includes_metadata(call) else None
         body = queue_list(
-            f"{self._scheme}://{call.request.header('host')}/{call.account}",
+            f"{self._scheme}://{call.request.header('host')}{call.request.path.rstrip('/')}/",
             [(name, metadata(call.account, name) if metadata else None) for name in page],
             prefix=prefix,
             marker=marker,
@@ -134,9 +134,9 @@ def _metadata(call: Call) -> dict[str, str]:
 
 def _includes_metadata(call: Call) -> bool:
     wanted = call.parameters.get("include", "")
-    if wanted not in ("", "metadata"):
+    if not {"", "metadata"}.issuperset(wanted.split(",")):
         raise invalid_value("include", wanted, "Only metadata can be included")
-    return wanted == "metadata"
+    return wanted != ""
 
 
 def _start(call: Call, marker: str) -> str:

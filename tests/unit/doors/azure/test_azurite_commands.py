@@ -53,7 +53,7 @@ def test_flags_and_accounts_are_taken_over() -> None:
     assert settings.azure_accounts == "a:YQ=="
 
 
-@pytest.mark.parametrize("changes", [{"pwd": "x"}, {"cert": "c"}, {"key": "k"}, {"oauth": "full"}])
+@pytest.mark.parametrize("changes", [{"pwd": "x"}, {"cert": "c"}, {"key": "k"}, {"oauth": "full"}, {"oauth": "basic"}])
 def test_what_cannot_be_done_is_said(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="--"):
         settings_of(DEFAULTS | changes, {})
