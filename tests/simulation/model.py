@@ -130,7 +130,7 @@ class Model:
             self._dead_letter(subscription, copy)
         for copy in failed:
             ended = self.now if by_holder or copy.due == FOREVER else copy.due
-            again = ended + _backoff(subscription.options, copy.attempts)
+            again = ended + max(_backoff(subscription.options, copy.attempts), _stuck(subscription.options, copy))
             copy.leased, copy.due = False, again if delay is None else self.now + int(delay * SECOND)
             copy.receipt = "" if by_holder else copy.receipt
         for copy in [copy for each in failed for copy in _later(subscription, each) if copy.leased]:
@@ -356,6 +356,13 @@ def _fresh(message: Message) -> Copy:
 def _later(subscription: Subscription, copy: Copy) -> list[Copy]:
     """A message and those of its key behind it: they come back together."""
     return [other for other in subscription.lane(copy) if other.message.offset >= copy.message.offset]
+
+
+def _stuck(options: SubscriptionOptions, copy: Copy) -> int:
+    """A dead letter without a topic to go to: 1, 2, 4 ... up to 60 seconds."""
+    if not options.dead_letter_topic or copy.attempts < options.max_delivery_attempts:
+        return 0
+    return int(min(2 ** (copy.attempts - options.max_delivery_attempts), 60) * SECOND)
 
 
 def _backoff(options: SubscriptionOptions, attempts: int) -> int:

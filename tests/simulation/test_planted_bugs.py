@@ -142,6 +142,10 @@ def _asked_for_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogCache, "load", planted)
 
 
+def _stuck_letters_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.broker.returning.stuck_backoff", lambda options, attempts: 0)
+
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 FOUND_BY_MODEL: list[Plant] = [
     _acks_not_written,
@@ -154,6 +158,7 @@ FOUND_BY_MODEL: list[Plant] = [
     _acked_messages_come_back,
     _dead_letter_not_published,
     _backoff_forgotten,
+    _stuck_letters_loop,
     _unseen_dead_lettered,
 ]
 FOUND_BY_READERS: list[Plant] = [

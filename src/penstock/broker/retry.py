@@ -10,6 +10,9 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.broker.model import SECOND, SubscriptionOptions
 
+# A dead letter that has nowhere to go comes again: soon enough for somebody who makes the topic, and no hot loop.
+STUCK_MINIMUM_SECONDS, STUCK_MAXIMUM_SECONDS = 1, 60
+
 
 class Source(NamedTuple):
     """Where a dead letter comes from."""
@@ -30,6 +33,12 @@ def backoff(options: SubscriptionOptions, attempts: int) -> int:
         return 0
     doublings = min(attempts - 1, 60)  # beyond that any minimum has long met its maximum
     return int(min(minimum * 2**doublings, max(minimum, options.retry_maximum_seconds)) * SECOND)
+
+
+def stuck_backoff(options: SubscriptionOptions, attempts: int) -> int:
+    """Nanoseconds until the next delivery of a spent message whose dead letter topic is not there."""
+    doublings = min(max(attempts - options.max_delivery_attempts, 0), 60)
+    return int(min(STUCK_MINIMUM_SECONDS * 2**doublings, STUCK_MAXIMUM_SECONDS) * SECOND)
 
 
 def is_spent(options: SubscriptionOptions, attempts: int) -> bool:

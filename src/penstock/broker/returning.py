@@ -13,7 +13,7 @@ from penstock.broker.leases import Appointment
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Draft, Message
 from penstock.broker.publishing import Publishing
-from penstock.broker.retry import Source, backoff, is_spent
+from penstock.broker.retry import Source, backoff, is_spent, stuck_backoff
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 
@@ -92,6 +92,7 @@ class Returning(Publishing):
         at_once = all(due == now for due in dues)
         self.emit(Returned(subscription.number, now, returned, [] if at_once else dues, by_holder))
         subscription.counts.returned += len(returned)
+        subscription.counts.dead_letter_failures += len(stuck(subscription, failed))
 
     def put_back(self, subscription: Subscription, now: int, offsets: Iterable[int]) -> None:
         """End leases of messages that reached no program: no attempt, no backoff, no dead letter."""
@@ -127,7 +128,10 @@ class Returning(Publishing):
             return now + int(delay_seconds * SECOND)
         entry = subscription.outstanding[offset]
         since = now if by_holder or entry.due >= FOREVER else entry.due  # a lease ended when it ended, not when seen
-        return since + backoff(subscription.options, entry.attempts)
+        wait = backoff(subscription.options, entry.attempts)
+        if is_spent(subscription.options, entry.attempts):  # and still here: its dead letter topic is not there
+            wait = max(wait, stuck_backoff(subscription.options, entry.attempts))
+        return since + wait
 
     # ------------------------------------------------------------------ leaving for good
 
@@ -171,6 +175,8 @@ class Returning(Publishing):
         self.emit(Removed(subscription.number, now, [message.offset for message in messages], reason))
         if reason == "dead-letter":
             subscription.counts.dead_lettered += len(messages)
+            if not self.state.topic_names[destination].readers:
+                subscription.counts.dead_letters_unread += len(messages)
         else:
             subscription.counts.drop(reason, len(messages))
 
@@ -202,6 +208,14 @@ class Returning(Publishing):
         for subscription in self.state.subscriptions.values():
             endless = [o for o, e in subscription.outstanding.items() if e.leased and e.due >= FOREVER]
             self.put_back(subscription, now, endless)
+
+
+def stuck(subscription: Subscription, returned: Iterable[int]) -> list[int]:
+    """Those of the messages just returned that would be dead letters, had they a topic to go to."""
+    options, entries = subscription.options, subscription.outstanding
+    if not options.dead_letter_topic:
+        return []
+    return [offset for offset in returned if is_spent(options, entries[offset].attempts)]
 
 
 def _size(draft: Draft) -> int:

@@ -20,6 +20,7 @@ from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.errors import PenstockError, UnavailableError
 from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
+from penstock.faces.deadletters import DeadLetterWatch
 from penstock.faces.guard import Guard
 from penstock.faces.pipeline import Pipeline
 from penstock.faces.randomness import drawn_numbers
@@ -51,6 +52,7 @@ class Face:
         self._pipeline = Pipeline(journal)
         self._reads = ReadAhead(journal, self._broker.cache.sizes)
         self._capacity = CapacityWatch()
+        self._dead_letters = DeadLetterWatch()
         self._watchers: list[Watcher] = []
         self._guard = Guard(self._undo)
         self._void: PenstockError = UnavailableError()  # why the broker last went back
@@ -103,6 +105,7 @@ class Face:
         if not broker.facts:
             return pipeline.submitted
         self._capacity.note(broker.facts, broker.state)
+        self._dead_letters.note(broker.facts, broker.state, self._now)
         facts, batches = broker.take()
         number = pipeline.add(facts, batches)
         for watcher in self._watchers:

@@ -36,6 +36,8 @@ class SubscriptionStatistics(NamedTuple):
     returned: int  # nacked, or their lease ran out
     dead_lettered: int
     dropped: Mapping[str, int] = NO_REASONS  # expired, retention, capacity; what a filter skips is not dropped
+    dead_letter_failures: int = 0  # returned instead, because the dead letter topic was not there
+    dead_letters_unread: int = 0  # of the dead letters, those whose topic had no subscription
 
 
 class CommitStatistics(NamedTuple):

@@ -45,6 +45,8 @@ def _subscription(
         counts.returned,
         counts.dead_lettered,
         dict(counts.dropped),
+        counts.dead_letter_failures,
+        counts.dead_letters_unread,
     )
 
 

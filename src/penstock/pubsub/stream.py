@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.consuming import Delivery
-from penstock.broker.model import SECOND
+from penstock.broker.model import SECOND, SubscriptionOptions
 from penstock.errors import FailedPreconditionError, PenstockError
 from penstock.faces.clock import Alarm
 from penstock.faces.standing import Standing
@@ -79,6 +79,7 @@ class Stream:
         deliveries = await queue.pull(name, messages, lease_seconds=lease_seconds, max_bytes=self._free_bytes())
         if deliveries:
             self._receive(deliveries, lease_seconds)
+            self._report_stuck(deliveries, since.options)
             await asyncio.sleep(0)  # those who work on them come first
         elif not self.closing:
             self._recovered()
@@ -131,6 +132,14 @@ class Stream:
             self._arrived()
 
     # ------------------------------------------------------------------ errors
+
+    def _report_stuck(self, deliveries: list[Delivery], options: SubscriptionOptions) -> None:
+        """Messages that come again because they have no dead letter topic to go to."""
+        topic, most = options.dead_letter_topic, options.max_delivery_attempts
+        if not topic or all(each.attempt <= most for each in deliveries) or self._session.queue.topic_exists(topic):
+            return
+        text = f"A message of {self._subscription.name} cannot be dead-lettered: there is no topic {topic}"
+        self._subscription.report(FailedPreconditionError(text))
 
     async def _after(self, error: Exception) -> None:
         """Say it once, then try again after a while."""

@@ -209,3 +209,31 @@ def test_a_rollback_names_its_revision(client: Client) -> None:
     assert client.refused("RollbackSchema", name=name) == bad("revision_id")
     assert client.refused("DeleteSchemaRevision", name=name) == bad("revision_id")
     assert len(client.call("ListSchemaRevisions", name=name).schemas) == 1
+
+
+# ---------------------------------------------------------------------- dead letter topics
+
+
+def test_a_dead_letter_topic_must_be_there_when_it_is_set(client: Client, topic: str) -> None:
+    name = client.subscription(topic)
+    policy = {"dead_letter_topic": "projects/p/topics/missing"}
+    update = m.Subscription(name=name, dead_letter_policy=policy)
+    mask = {"paths": ["dead_letter_policy"]}
+    missing = ("NOT_FOUND", "Resource not found (resource=missing).")
+    assert client.refused("UpdateSubscription", subscription=update, update_mask=mask) == missing
+    assert not client.call("GetSubscription", subscription=name).HasField("dead_letter_policy")
+
+
+def test_one_that_was_deleted_leaves_the_message_where_it_is(client: Client) -> None:
+    """It comes again after a pause, with its attempts counted on."""
+    topic, dead = client.topic(), client.topic()
+    name = client.subscription(topic, dead_letter_policy={"dead_letter_topic": dead, "max_delivery_attempts": 5})
+    client.publish(topic, b"x")
+    client.call("DeleteTopic", topic=dead)
+    for attempt in range(1, 6):
+        (received,) = client.pull(name)
+        assert received.delivery_attempt == attempt
+        client.nack(name, received)
+    assert client.call("Pull", subscription=name, max_messages=1, return_immediately=True).received_messages == []
+    (received,) = client.pull(name, timeout=5)
+    assert received.delivery_attempt == 6

@@ -45,6 +45,8 @@ OF_SUBSCRIPTIONS = [
     Metric("penstock_messages_acked_total", "acked", "Messages acked."),
     Metric("penstock_messages_returned_total", "returned", "Deliveries given back or not acked in time."),
     Metric("penstock_messages_dead_lettered_total", "dead_lettered", "Messages moved to a dead letter topic."),
+    Metric("penstock_dead_letter_failures_total", "dead_letter_failures", "Failed: no dead letter topic to move to."),
+    Metric("penstock_dead_letters_unread_total", "dead_letters_unread", "Moved to a topic without a subscription."),
     Metric("penstock_backlog_messages", "backlog_messages", "Messages not yet acked."),
     Metric("penstock_backlog_bytes", "backlog_bytes", "Bytes of the messages not yet acked."),
     Metric("penstock_in_flight_messages", "in_flight_messages", "Messages delivered and not yet settled."),
