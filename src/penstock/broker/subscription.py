@@ -11,6 +11,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
+from penstock.broker.counts import SubscriptionCounts
 from penstock.broker.dump import EntryDump, SubscriptionDump
 from penstock.broker.facts import (
     Acked,
@@ -30,34 +31,6 @@ from penstock.broker.filters import compile_filter
 from penstock.broker.leases import NO_RECEIPT, Agenda, Appointment, Entry
 from penstock.broker.model import FOREVER, SubscriptionOptions
 from penstock.broker.ordering import Lane
-
-
-class SubscriptionCounts:
-    """What happened on a subscription since the start of the process; not part of the state."""
-
-    __slots__ = (
-        "acked",
-        "dead_letter_failures",
-        "dead_lettered",
-        "dead_letters_unread",
-        "delivered",
-        "dropped",
-        "filtered",
-        "returned",
-    )
-
-    def __init__(self) -> None:
-        self.delivered = 0
-        self.acked = 0
-        self.returned = 0
-        self.dead_lettered = 0
-        self.dead_letter_failures = 0  # returns of messages whose dead letter topic was not there
-        self.dead_letters_unread = 0  # of the dead letters, those whose topic had no subscription
-        self.filtered = 0
-        self.dropped: dict[str, int] = {}  # by reason: expired, retention, capacity
-
-    def drop(self, reason: str, count: int) -> None:
-        self.dropped[reason] = self.dropped.get(reason, 0) + count
 
 
 class Subscription:
