@@ -300,8 +300,10 @@ class Machine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ time and restarts
 
-    @rule(seconds=SECONDS)
-    def advance(self, seconds: float) -> None:
+    @rule(seconds=SECONDS, set_back=st.sampled_from([0, 0, 0, 20]))
+    def advance(self, seconds: float, set_back: int) -> None:
+        """Time passes, and now and then somebody sets the clock on the wall: what lasts lasts as long as before."""
+        self.clock.set_wall(-set_back)
         self.clock.advance(seconds)
         self.model.now = self.clock.now()
 

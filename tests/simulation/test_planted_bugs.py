@@ -24,6 +24,7 @@ from penstock.broker.ordering import Lane
 from penstock.broker.returning import Returning
 from penstock.broker.subscription import Subscription
 from penstock.doors.text.queues import Queues
+from penstock.faces.face import Face
 from penstock.faces.pipeline import Pipeline
 from tests.simulation import test_broker_power_cuts as power_cuts
 from tests.simulation.seeds import seeded
@@ -102,6 +103,16 @@ def _backoff_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.broker.returning.backoff", lambda options, attempts: 0)
 
 
+def _leases_go_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    init = Face.__init__
+
+    def planted(self: Face, *given: Any, **parts: Any) -> None:
+        init(self, *given, **parts)
+        self._now = self.clock.wall
+
+    monkeypatch.setattr(Face, "__init__", planted)
+
+
 def _unseen_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     give_back = Queues.give_back
     monkeypatch.setattr(
@@ -159,6 +170,7 @@ FOUND_BY_MODEL: list[Plant] = [
     _dead_letter_not_published,
     _backoff_forgotten,
     _stuck_letters_loop,
+    _leases_go_by_the_wall_clock,
     _unseen_dead_lettered,
 ]
 FOUND_BY_READERS: list[Plant] = [

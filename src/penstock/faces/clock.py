@@ -1,19 +1,32 @@
 """Clocks: where `now` comes from, and who is woken when a moment has come.
 
-The rule kept here: time never jumps while the process lives. The system clock is read once, at the start; from
-then on the monotonic clock carries it, so that a step of the wall clock ends no lease early or late. Whoever waits
-for a moment waits on the clock, so that with a clock of its own a test waits for nothing.
+The rule kept here: two times. What others have dated (a signature, a token) is compared with the wall clock, read each
+time. What lasts and what is stored goes by `now`: at the pace of real seconds and never back, however the wall clock is
+set; only when the wall is ahead, after a sleep or a correction, it catches up. Whoever waits for a moment waits on the
+clock, so that with a clock of its own a test waits for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
 
 from penstock.broker.model import SECOND
+
+LOOK_EVERY = SECOND // 10  # how soon `now` follows a wall clock that was set forward
+STRETCH_SECONDS = 10.0  # the timers of a loop do not count a sleep: an alarm looks at the clock at least so often
+
+log = logging.getLogger("penstock")
+
+# Linux has a clock that goes on while the machine sleeps.
+_elapsed: Callable[[], int] = (
+    partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic_ns
+)
 
 
 class Alarm(Protocol):
@@ -23,21 +36,53 @@ class Alarm(Protocol):
 
 class Clock(Protocol):
     def now(self) -> int:
-        """Nanoseconds since 1970."""
+        """Nanoseconds since 1970, for what lasts and what is stored: it never goes back."""
+
+    def wall(self) -> int:
+        """Nanoseconds since 1970, as everybody else's clock shows them: for what others have dated."""
 
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
-        """Call `ring` in the running event loop once `at` has come."""
+        """Call `ring` in the running event loop once `now` has come to `at`."""
 
 
 class SystemClock:
-    def __init__(self) -> None:
-        self._offset = time.time_ns() - time.monotonic_ns()
+    def __init__(self, wall: Callable[[], int] = time.time_ns, elapsed: Callable[[], int] = _elapsed) -> None:
+        self.wall = wall
+        self._elapsed = elapsed
+        self._offset = wall() - elapsed()
+        self._look_at = 0
 
     def now(self) -> int:
-        return self._offset + time.monotonic_ns()
+        elapsed = self._elapsed()
+        if elapsed >= self._look_at:
+            self._look_at = elapsed + LOOK_EVERY
+            self._follow()
+        return self._offset + elapsed
+
+    def _follow(self) -> None:
+        offset = self.wall() - self._elapsed()  # in this order: a pause in between must not look like a step
+        if offset - self._offset > SECOND:
+            log.warning("the clock was set forward by %.1f s: leases go by it", (offset - self._offset) / SECOND)
+        self._offset = max(self._offset, offset)
 
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
-        return asyncio.get_running_loop().call_later(max(0, at - self.now()) / SECOND, ring)
+        return _SystemAlarm(self, at, ring)
+
+
+class _SystemAlarm:
+    def __init__(self, clock: SystemClock, at: int, ring: Callable[[], object]) -> None:
+        self._clock = clock
+        self._at = at
+        self._ring = ring
+        self._wait()
+
+    def _wait(self) -> None:
+        left = max(0, self._at - self._clock.now()) / SECOND
+        go_on = self._ring if left <= STRETCH_SECONDS else self._wait
+        self._timer = asyncio.get_running_loop().call_later(min(left, STRETCH_SECONDS), go_on)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
 
 
 class ManualClock:
@@ -48,11 +93,22 @@ class ManualClock:
 
     def __init__(self, now: int = 1_700_000_000 * SECOND) -> None:
         self._now = now
+        self._behind = 0  # how far the wall clock was set back
         self._alarms: list[tuple[int, int, _ManualAlarm]] = []
         self._made = 0
 
     def now(self) -> int:
         return self._now
+
+    def wall(self) -> int:
+        return self._now - self._behind
+
+    def set_wall(self, seconds: float) -> None:
+        """The wall clock is set forward, or back if negative; `now` does what that of a SystemClock does."""
+        self._behind -= int(seconds * SECOND)
+        if self._behind < 0:
+            ahead, self._behind = -self._behind, 0
+            self.advance(ahead / SECOND)
 
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
         alarm = _ManualAlarm(ring)

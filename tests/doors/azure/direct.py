@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from xml.etree import ElementTree
@@ -13,10 +12,10 @@ from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.accounts import read_accounts
 from penstock.doors.azure.server import AzureDoor, Options
 from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.message import Request, Response
 from tests.doors.azure.signing import ACCOUNT, account_sas
+from tests.doors.clocks import clock_at
 
 STANDARD, DIALECT = f"/{ACCOUNT}", "/queue/myaccount"
 
@@ -50,7 +49,7 @@ class Direct:
 @contextmanager
 def opened_directly(options: Options | None = None, *, now: int | None = None) -> Iterator[Direct]:
     with asyncio.Runner() as runner:
-        clock = ManualClock(time.time_ns() if now is None else now)
+        clock = clock_at(now)
         queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS, clock=clock)
         runner.run(queue.start())
         door = AzureDoor(

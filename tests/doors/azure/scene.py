@@ -8,7 +8,6 @@ import logging
 import re
 import ssl
 import threading
-import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +21,7 @@ from penstock.faces.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.budget import Budget
 from tests.doors.azure.signing import ACCOUNT, VERSION, account_sas
+from tests.doors.clocks import clock_at
 
 T = TypeVar("T")
 SECONDS = 20  # only a failing test waits so long
@@ -146,7 +146,7 @@ def opened(
     *, accounts: str | None = None, now: int | None = None, budget: Budget | None = None, **options: Any
 ) -> Iterator[Scene]:
     """A door that lives as long as the block."""
-    clock = ManualClock(time.time_ns() if now is None else now)
+    clock = clock_at(now)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from penstock.broker.model import SECOND
+from penstock.doors.azure.dates import iso
 from tests.doors.azure.scene import Answer, Scene, body_of, opened
 from tests.doors.azure.signing import (
     ACCOUNT,
@@ -33,7 +34,7 @@ def code_of(answer: Answer) -> str:
 
 
 def headers_of(azure: Scene, **more: str) -> dict[str, str]:
-    now = formatdate(azure.clock.now() / SECOND, usegmt=True)
+    now = formatdate(azure.clock.wall() / SECOND, usegmt=True)
     return {"x-ms-date": now, "x-ms-version": VERSION} | {k.replace("_", "-"): v for k, v in more.items()}
 
 
@@ -60,7 +61,7 @@ def test_shared_key_covers_a_body_and_its_headers(orders: Scene) -> None:
         ("If-Match", "x"),
         ("Range", "bytes=0-1"),
         ("Content-Language", "de"),
-        ("x-ms-date", formatdate(orders.clock.now() / SECOND - 60, usegmt=True)),
+        ("x-ms-date", formatdate(orders.clock.wall() / SECOND - 60, usegmt=True)),
     ]:
         answer = orders.send("POST", target, body, signed | {name: value})
         assert (answer.status, answer.code) == (403, "AuthenticationFailed"), name
@@ -91,6 +92,21 @@ def test_a_clock_that_is_a_quarter_of_an_hour_off_is_refused(azure: Scene, secon
     signed = headers | {"Authorization": shared_key("GET", LIST, headers)}
     azure.clock.advance(seconds)
     assert azure.send("GET", LIST, headers=signed).code == "AuthenticationFailed"
+
+
+@pytest.mark.parametrize("seconds", [-7200, 7200])
+def test_credentials_go_by_the_clock_on_the_wall(azure: Scene, seconds: int) -> None:
+    """After a sleep or a correction the server's clock is right again, and so are its clients'."""
+    before = headers_of(azure)
+    azure.clock.set_wall(seconds)
+    after = headers_of(azure)
+    for headers, status in ((before, 403), (after, 200)):
+        signed = headers | {"Authorization": shared_key("GET", LIST, headers)}
+        assert azure.send("GET", LIST, headers=signed).status == status
+    now = azure.clock.wall()
+    for ends, status in ((now - 60 * SECOND, 403), (now + 60 * SECOND, 200)):
+        sas = account_sas(st=iso(ends - 3600 * SECOND), se=iso(ends))
+        assert azure.ask("GET", "?comp=list", sas=sas).status == status
 
 
 def test_a_request_without_a_date_is_refused(azure: Scene) -> None:

@@ -36,7 +36,7 @@ def secure(authority: trustme.CA, tmp_path: Path) -> Iterator[Scene]:
 
 
 def claims(scene: Scene, **changes: object) -> dict[str, object]:
-    now = scene.clock.now() // SECOND
+    now = scene.clock.wall() // SECOND
     return {
         "iss": "https://sts.windows.net/tenant/",
         "aud": "https://storage.azure.com",
@@ -165,7 +165,7 @@ def test_without_tls_no_token_counts() -> None:
 
 
 def ask_key(scene: Scene, *, start: str = "", expiry: str = "", tenant: str = "") -> Answer:
-    now = scene.clock.now()
+    now = scene.clock.wall()
     start, expiry = start or iso(now), expiry or iso(now + 3600 * SECOND)
     more = f"<DelegatedUserTid>{tenant}</DelegatedUserTid>" if tenant else ""
     body = f"<KeyInfo><Start>{start}</Start><Expiry>{expiry}</Expiry>{more}</KeyInfo>".encode()
@@ -192,7 +192,7 @@ def test_a_delegated_key_signs_and_the_same_question_has_the_same_key(secure: Sc
 def test_no_field_of_a_delegation_can_be_changed(secure: Scene, field: str) -> None:
     signed_in(secure, "PUT", "orders")
     fields = delegation(ask_key(secure))
-    later = iso(secure.clock.now() + 1800 * SECOND)
+    later = iso(secure.clock.wall() + 1800 * SECOND)
     others = {"se": later, "ske": later, "skt": "2020-01-01T00:00:00Z", "sv": "2022-11-02", "skv": "2022-11-02"}
     others |= {"sks": "b", "sp": "rp", "spr": "https", "sip": "127.0.0.1", "sig": signature("other")}
     answer = secure.ask("GET", "orders/messages", sas=query(fields | {field: others.get(field, "other")}))
@@ -206,6 +206,15 @@ def test_a_delegation_ends_with_its_key(secure: Scene) -> None:
     assert secure.ask("GET", "orders/messages", sas=fields).code == "AuthenticationFailed"
 
 
+@pytest.mark.parametrize("seconds", [-7200, 7200])
+def test_tokens_and_keys_go_by_the_clock_on_the_wall(secure: Scene, seconds: int) -> None:
+    old = token(claims(secure))
+    secure.clock.set_wall(seconds)
+    assert secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {old}").status == 401
+    assert signed_in(secure, "PUT", "orders").status == 201
+    assert secure.ask("GET", "orders/messages", sas=query(delegation(ask_key(secure)))).status == 200
+
+
 def test_a_delegation_may_be_for_one_user_only(secure: Scene) -> None:
     signed_in(secure, "PUT", "orders")
     sas = query(delegation(ask_key(secure, tenant="home"), skdutid="home", sduoid="friend"))
@@ -216,7 +225,7 @@ def test_a_delegation_may_be_for_one_user_only(secure: Scene) -> None:
 
 
 def test_a_key_lasts_a_week_at_most_and_only_users_get_one(secure: Scene) -> None:
-    now = secure.clock.now()
+    now = secure.clock.wall()
     for given in (
         {"expiry": iso(now + 8 * 86400 * SECOND)},
         {"start": iso(now + 7200 * SECOND)},

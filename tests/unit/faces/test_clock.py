@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock import ManualClock, SystemClock
 from penstock.broker.model import SECOND
-from penstock.faces.clock import sleep_until
+from penstock.faces.clock import STRETCH_SECONDS, sleep_until
+from tests.unit.faces.virtual import run
 
 
 def test_alarms_ring_in_their_order_and_at_their_time() -> None:
@@ -79,3 +82,108 @@ def test_the_system_clock_rings_in_the_loop() -> None:
         await asyncio.wait_for(sleep_until(clock, clock.now() + SECOND // 1000), 5)
 
     asyncio.run(story())
+
+
+# ---------------------------------------------------------------------- two times
+
+
+class Machine:
+    """The clocks of a machine that sleeps and is set; `counts_sleep` as Linux's CLOCK_BOOTTIME does."""
+
+    def __init__(self, *, counts_sleep: bool = True) -> None:
+        self.wall = 1_700_000_000 * SECOND
+        self.elapsed = 5_000 * SECOND
+        self.counts_sleep = counts_sleep
+        self.clock = SystemClock(lambda: self.wall, lambda: self.elapsed)
+
+    def run(self, seconds: float) -> None:
+        self.wall += int(seconds * SECOND)
+        self.elapsed += int(seconds * SECOND)
+
+    def sleep(self, seconds: float) -> None:
+        self.wall += int(seconds * SECOND)
+        self.elapsed += int(seconds * SECOND) if self.counts_sleep else 0
+
+    def set(self, seconds: float) -> None:
+        self.wall += int(seconds * SECOND)
+
+
+@pytest.mark.parametrize("counts_sleep", [False, True])
+def test_after_a_sleep_both_times_are_right(counts_sleep: bool) -> None:
+    machine = Machine(counts_sleep=counts_sleep)
+    machine.clock.now()
+    machine.sleep(3600)
+    machine.run(0.1)
+    assert machine.clock.wall() == machine.wall
+    assert machine.clock.now() == machine.wall
+
+
+def test_a_clock_set_forward_is_followed_within_a_moment_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    machine.set(900)
+    assert machine.clock.wall() == machine.wall
+    machine.run(0.1)
+    assert machine.clock.now() == machine.wall
+    assert "the clock was set forward by 900.0 s" in caplog.text
+
+
+def test_a_clock_set_back_shows_on_the_wall_and_stops_nothing() -> None:
+    machine = Machine()
+    before = machine.clock.now()
+    machine.set(-7200)
+    assert machine.clock.wall() == machine.wall == before - 7200 * SECOND
+    machine.run(10)
+    assert machine.clock.now() == before + 10 * SECOND, "ten seconds are ten seconds"
+
+
+_MOVES = st.tuples(st.sampled_from(["run", "sleep", "set", "set back"]), st.floats(0, 100_000))
+
+
+@given(st.lists(_MOVES, max_size=30), st.booleans())
+def test_whatever_the_machine_does_time_never_goes_back(moves: list[tuple[str, float]], counts_sleep: bool) -> None:
+    """And no lease lasts longer than its seconds, and the wall is the wall."""
+    machine = Machine(counts_sleep=counts_sleep)
+    before, passed = machine.clock.now(), machine.elapsed
+    for move, seconds in moves:
+        if move == "set back":
+            machine.set(-seconds)
+        else:
+            getattr(machine, move)(seconds)
+        machine.run(0.1)
+        now = machine.clock.now()
+        assert now - before >= machine.elapsed - passed
+        assert now >= machine.wall == machine.clock.wall()
+        before, passed = now, machine.elapsed
+
+
+def test_the_manual_clock_does_as_the_systems() -> None:
+    """A test of a door may set the wall clock, and sees what a server would."""
+    clock, machine = ManualClock(1_700_000_000 * SECOND), Machine()
+    for seconds in (-3600, 1800, 7200, -60, 60, 5):
+        clock.set_wall(seconds)
+        machine.set(seconds)
+        clock.advance(0.1)
+        machine.run(0.1)
+        assert (clock.now(), clock.wall()) == (machine.clock.now(), machine.clock.wall())
+
+
+def test_a_long_alarm_looks_at_the_clock_on_its_way() -> None:
+    """The timers of the loop stand still while the machine sleeps; an alarm is late by a stretch at most."""
+
+    async def story() -> None:
+        loop, machine = asyncio.get_running_loop(), Machine()
+        began, rung = loop.time(), loop.create_future()
+        machine.clock.alarm(machine.clock.now() + 3600 * SECOND, lambda: rung.set_result(loop.time() - began))
+        machine.sleep(4000)
+        assert await rung == pytest.approx(STRETCH_SECONDS, abs=0.1)
+
+    run(story())
+
+
+def test_a_cancelled_alarm_of_the_system_is_silent() -> None:
+    async def story() -> None:
+        clock = SystemClock()
+        clock.alarm(clock.now() + 25 * SECOND, pytest.fail).cancel()
+        await asyncio.sleep(60)  # of the virtual loop: no real time passes
+
+    run(story())

@@ -51,6 +51,9 @@ class LoopClock:
     def now(self) -> int:
         return 1_700_000_000 * SECOND + round(self._loop.time() * SECOND)
 
+    def wall(self) -> int:
+        return self.now()
+
     def alarm(self, at: int, ring: Callable[[], object]) -> asyncio.TimerHandle:
         return self._loop.call_later((at - self.now()) / SECOND, ring)
 

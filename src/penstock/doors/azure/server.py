@@ -92,7 +92,7 @@ class AzureDoor:
         self.counts: Counter[str] = Counter()  # refusals, by the vendor's code
         self._host, self._port, self._log, self._options = host, port, log, options
         self._accounts = accounts
-        self._now = queue.clock.now
+        self._now = queue.clock.wall
         secure = options.certificate is not None
         self._scheme = "https" if secure else "http"
         self._queues = Queues(queue, poison_after=options.poison_after)

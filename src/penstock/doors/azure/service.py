@@ -74,7 +74,7 @@ class Service:
     async def get_stats(self, call: Call) -> Reply:
         if not call.secondary:
             raise invalid_value("comp", "stats", "Statistics are at the secondary endpoint")
-        synced = rfc1123(self._queue.clock.now())
+        synced = rfc1123(self._queue.clock.wall())
         inner = f"<GeoReplication><Status>live</Status><LastSyncTime>{synced}</LastSyncTime></GeoReplication>"
         return Reply(200, f"{DECLARATION}<StorageServiceStats>{inner}</StorageServiceStats>".encode())
 
@@ -83,7 +83,7 @@ class Service:
         if account is None:
             raise AzureError("ResourceNotFound")
         body = read(call.request.body, "KeyInfo")
-        return Reply(200, answer_key_request(account, body, claims, call.version, self._queue.clock.now()))
+        return Reply(200, answer_key_request(account, body, claims, call.version, self._queue.clock.wall()))
 
     async def preflight(self, call: Call) -> Reply:
         return Reply(200, headers=preflight_headers(call.request, self.cors_rules(call.account)))

@@ -75,7 +75,7 @@ class GoogleDoor:
         self._options = options
         self._own_ports = set(options.own_ports)
         endpoints = Endpoints(options.push_allow, self._own_ports)
-        tokens = Tokens(queue, queue.clock.now)
+        tokens = Tokens(queue, queue.clock.wall)
         self._push = Push(queue, Postman(endpoints), tokens, log)
         self._parts = Parts(queue, lambda config: _check_push(config, endpoints))
         self._calls = Calls(methods(self._parts, lambda: condition.ready), log, Guard(options.tokens).admit)

@@ -36,7 +36,7 @@ class Tokens:
         """The value of an Authorization header."""
         now = self._now() // SECOND
         known = self._issued.get((email, audience))
-        if known is not None and known[0] - RENEW_SECONDS > now:
+        if known is not None and known[0] - LIFE_SECONDS <= now < known[0] - RENEW_SECONDS:
             return f"Bearer {known[1]}"
         token = self._sign(await self._private_key(), email, audience, now)
         if len(self._issued) > 1000:

@@ -1,0 +1,36 @@
+"""Tokens of push are dated by the clock that their receivers have, whatever was done to ours."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+
+from penstock.broker.model import SECOND
+from penstock.doors.google.tokens import LIFE_SECONDS, Tokens
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
+from tests.doors.clocks import clock_at
+
+
+def life_of(authorization: str) -> tuple[int, int]:
+    body = authorization.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return claims["iat"], claims["exp"]
+
+
+def test_a_token_is_dated_by_the_wall_and_made_anew_when_that_is_set() -> None:
+    async def story() -> None:
+        clock = clock_at()
+        queue = AsyncMessageQueue(MemoryJournal(), clock=clock)
+        await queue.start()
+        tokens = Tokens(queue, clock.wall)
+        for seconds in (0, -7200, 86400):
+            clock.set_wall(seconds)
+            now = clock.wall() // SECOND
+            token = await tokens.authorization("a@example.com", "me")
+            assert life_of(token) == (now, now + LIFE_SECONDS)
+            assert await tokens.authorization("a@example.com", "me") == token
+        await queue.close()
+
+    asyncio.run(story())
