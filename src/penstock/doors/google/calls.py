@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import math
 import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -20,13 +21,14 @@ from google.protobuf.message import DecodeError
 
 from penstock.doors.google.errors import CallError, Code, call_error, invalid
 from penstock.doors.google.http2 import hpack
+from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.stream import Stream
+from penstock.wire.budget import Budget
 from penstock.wire.failure import where
 
 MESSAGE_BYTES_MAX = 12 << 20  # beyond the 10 MB a publish may have, so that its own limit is what a client meets
 PREFIX_BYTES = 5
 _REFILL_BYTES = 1 << 20
-_STREAM_WINDOW = 16 << 20
 
 _HEAD = hpack.encode(
     [(":status", "200"), ("content-type", "application/grpc"), ("grpc-accept-encoding", "identity,deflate,gzip")]
@@ -34,6 +36,7 @@ _HEAD = hpack.encode(
 _OK = hpack.encode([("grpc-status", "0")])
 _WINDOW_BITS = {"gzip": 31, "deflate": 15}
 _TIME_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_OUT_OF_MEMORY = "The server's memory for requests and answers is in use."
 _PLAIN = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 Unary: TypeAlias = Callable[[Any, "Context"], Awaitable[Any]]
@@ -63,12 +66,13 @@ class Context:
 
     __slots__ = ("_deadline", "_loop", "headers", "size")
 
-    def __init__(self, headers: dict[str, str], loop: asyncio.AbstractEventLoop, size: int) -> None:
+    def __init__(
+        self, headers: dict[str, str], loop: asyncio.AbstractEventLoop, size: int, deadline: float | None = None
+    ) -> None:
         self.headers = headers
         self.size = size  # of the request, in bytes
         self._loop = loop
-        seconds = timeout_seconds(headers.get("grpc-timeout", ""))
-        self._deadline = None if seconds is None else loop.time() + seconds
+        self._deadline = deadline  # by the loop's time
 
     def time_remaining(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - self._loop.time())
@@ -86,26 +90,40 @@ class Calls:
     """The methods of a server, and the calls in progress."""
 
     def __init__(
-        self, methods: list[Method], log: logging.Logger, admit: Callable[[dict[str, str], str], None]
+        self,
+        methods: list[Method],
+        log: logging.Logger,
+        admit: Callable[[dict[str, str], str], None],
+        budget: Budget | None = None,
     ) -> None:
         """`admit` gets headers and path of every call and raises CallError for one that may not be."""
         self.methods = {method.path: method for method in methods}
         self.log = log
         self.admit = admit
         self.counts: Counter[str] = Counter()  # calls that failed, by code
+        self.budget = budget or Budget()
         self.tasks: set[asyncio.Task[None]] = set()
         self.streaming: set[StreamingCall] = set()
 
-    def begin(self, stream: Stream, headers: dict[str, str]) -> UnaryCall | StreamingCall:
-        method = self.methods.get(headers.get(":path", ""))
-        if method is None:
-            return Unknown(self, stream, headers)
+    def begin(self, stream: Stream, headers: dict[str, str]) -> UnaryCall | StreamingCall | None:
+        """Who takes the call; None if its headers are enough to refuse it."""
+        path = headers.get(":path", "")
+        try:
+            self.admit(headers, path)
+            method = self.methods.get(path)
+            if method is None:
+                raise CallError(Code.UNIMPLEMENTED, f"Method not found: {path[:200]}")
+        except CallError as error:
+            stream.send_headers(trailers_only(self.error(error, path)), end=True)
+            return None
         return (StreamingCall if method.streaming else UnaryCall)(self, method, stream, headers)
 
-    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def run(self, work: Coroutine[Any, Any, None], done: Callable[[asyncio.Task[None]], None]) -> asyncio.Task[None]:
+        """Work that is cancelled when the server stops. `done` is called even if it was cancelled before it began,
+        and takes it out of `tasks`."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(done)
         return task
 
     def end_streams(self) -> None:
@@ -124,62 +142,68 @@ class Calls:
 
 
 class UnaryCall:
-    __slots__ = ("_calls", "_chunks", "_method", "_size", "_stream", "_task", "context", "headers")
+    __slots__ = ("__weakref__", "_body", "_calls", "_deadline", "_method", "_stream", "_task", "headers")
 
     def __init__(self, calls: Calls, method: Method, stream: Stream, headers: dict[str, str]) -> None:
         self._calls = calls
         self._method = method
         self._stream = stream
-        self._chunks: list[bytes] = []
-        self._size = 0
+        self._body = Body(calls.budget)
         self._task: asyncio.Task[None] | None = None
+        self._deadline: float | None = None
         self.headers = headers
+        timeout = headers.get("grpc-timeout")
+        seconds = None if timeout is None else timeout_seconds(timeout)
+        if seconds is not None:
+            self._deadline = asyncio.get_running_loop().time() + seconds
+            stream.deadline = min(stream.deadline, self._deadline)  # both by the monotonic clock
 
     def receive(self, data: bytes) -> None:
-        self._chunks.append(data)
-        self._size += len(data)
-        if self._size > MESSAGE_BYTES_MAX + PREFIX_BYTES:
-            self._fail(too_large(self._size))
+        if not self._body.add(data, self._give_up):
+            self._give_up()
+        elif self._body.size > MESSAGE_BYTES_MAX + PREFIX_BYTES:
+            self._fail(too_large(self._body.size))
 
     def finish(self) -> None:
         if not self._stream.local_ended:
-            self._task = self._calls.run(self._run())
+            self._task = self._calls.run(self._run(), self._done)
+
+    def expire(self) -> None:
+        self._fail(overdue())
 
     def abandon(self) -> None:
-        if self._task is not None and self._method.waits:
+        if self._task is None:
+            self._body.close()
+        elif self._method.waits:
             self._task.cancel()
 
     async def _run(self) -> None:
         method = self._method
         assert method.unary is not None, "a streaming method has its own call"
         try:
-            self._calls.admit(self.headers, method.path)
-            data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-            self._chunks = []
-            message = whole_message(data, self.headers)
-            context = Context(self.headers, asyncio.get_running_loop(), len(message))
+            message = whole_message(self._body.take(), self.headers)
+            context = Context(self.headers, asyncio.get_running_loop(), len(message), self._deadline)
+            if context.time_remaining() == 0:
+                raise overdue()
             response = await method.unary(decode(method.request, message), context)
             encoded = response if type(response) is bytes else response.SerializeToString()
-            self._stream.answer(_HEAD, framed(encoded), _OK)
+            if not self._stream.answer(_HEAD, framed(encoded), _OK):
+                raise out_of_memory()
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
             self._fail(self._calls.error(error, method.path))
 
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._calls.tasks.discard(task)
+        self._task = None
+        self._body.close()
+
+    def _give_up(self) -> None:
+        self._fail(out_of_memory())
+
     def _fail(self, error: CallError) -> None:
+        if self._task is None:
+            self._body.close()
         self._stream.send_headers(trailers_only(error), end=True)
-
-
-class Unknown(UnaryCall):
-    """A call of a method that is not here."""
-
-    __slots__ = ()
-
-    def __init__(self, calls: Calls, stream: Stream, headers: dict[str, str]) -> None:
-        super().__init__(calls, Method("", "", None, None), stream, headers)
-        path = headers.get(":path", "")[:200]
-        self._fail(CallError(Code.UNIMPLEMENTED, f"Method not found: {path}"))
-
-    def finish(self) -> None:
-        return
 
 
 class StreamingCall:
@@ -190,67 +214,64 @@ class StreamingCall:
         self.method = method
         self._calls = calls
         self._stream = stream
-        self._parts: list[bytes] = []  # of a message that is not complete, joined once it is
-        self._missing = 0
+        self._body = Body(calls.budget)  # what was not asked for yet
+        self._wanted = PREFIX_BYTES  # so much of it is a message, or tells how long the message is
         self._over = asyncio.Event()
-        self._messages: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._finished = False
         self._opened = False
-        self._task = calls.run(self._run())
+        self._task: asyncio.Task[None] | None = calls.run(self._run(), self._done)
         calls.streaming.add(self)
+        stream.set_deadline(None)
 
     # What the connection calls.
 
     def receive(self, data: bytes) -> None:
-        self._parts.append(data)
-        self._missing -= len(data)
-        if self._missing > 0:
-            return
-        try:
-            self._cut(b"".join(self._parts))
-        except CallError as error:
-            self.end(error)
-        self._arrived.set()
-
-    def _cut(self, data: bytes) -> None:
-        """Take the complete messages; the rest waits until what it announces is here."""
-        at, until = 0, PREFIX_BYTES
-        while until <= len(data):
-            until += message_bytes(data[at : at + PREFIX_BYTES])
-            if until > len(data):
-                break
-            self._messages.append(data[at:until])
-            at, until = until, until + PREFIX_BYTES
-        self._parts = [data[at:]]
-        self._missing = until - len(data)
+        if not self._body.add(data, self._give_up):
+            self._give_up()
+        elif self._body.size >= self._wanted:
+            self._arrived.set()
 
     def finish(self) -> None:
         self._finished = True
         self._arrived.set()
 
+    def expire(self) -> None:
+        self.end(overdue())
+
     def abandon(self) -> None:
-        self._task.cancel()
+        self._body.close()
+        self._cancel()
 
     # What the method calls.
 
     async def next_request(self) -> Any:
         """The next message of the client; None when it will send no more."""
-        while not self._messages:
+        while not self._is_whole():
             if self._finished:
                 return None
+            # A message that was begun has to arrive in time; until the next one begins there is no hurry.
+            self._stream.set_deadline(math.inf if self._body.size else None)
             self._arrived.clear()
             await self._arrived.wait()
-        raw = self._messages.popleft()
+        raw = self._body.cut(self._wanted)
+        self._wanted = PREFIX_BYTES
+        self._stream.set_deadline(None)
         self._stream.credit(len(raw))
-        self._stream.refill(_REFILL_BYTES, _STREAM_WINDOW)
+        self._stream.refill(_REFILL_BYTES)
         return decode(self.method.request, whole_message(raw, self.headers))
+
+    def _is_whole(self) -> bool:
+        if self._body.size >= self._wanted == PREFIX_BYTES:
+            self._wanted += message_bytes(self._body.peek(PREFIX_BYTES))
+        return PREFIX_BYTES <= self._wanted <= self._body.size
 
     async def send(self, message: bytes) -> None:
         """Send one message; returns when there is room for another."""
         if not self._opened:
             self.open()
-        self._stream.send(framed(message))
+        if not self._stream.send(framed(message)):
+            raise CallError(Code.UNAVAILABLE, f"{_OUT_OF_MEMORY} Connect again.")
         await self._stream.drained()
 
     async def closed(self) -> None:
@@ -272,20 +293,30 @@ class StreamingCall:
             self._stream.send_trailers(trailers(error))
         else:
             self._stream.send_headers(trailers_only(error), end=True)
-        if self._task is not asyncio.current_task():
-            self._task.cancel()
+        self._cancel()
 
     async def _run(self) -> None:
         method = self.method
         assert method.streaming is not None, "a unary method has its own call"
         try:
-            self._calls.admit(self.headers, method.path)
             await method.streaming(self)
             self.end()
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
             self.end(self._calls.error(error, method.path))
-        finally:
-            self._calls.streaming.discard(self)
+
+    def _cancel(self) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._calls.tasks.discard(task)
+        self._task = None  # it keeps the error it ended with, and with that its frames
+        self._calls.streaming.discard(self)
+        self._body.close()
+
+    def _give_up(self) -> None:
+        self._body.close()
+        self.end(out_of_memory())
 
 
 # ---------------------------------------------------------------------- framing
@@ -295,7 +326,7 @@ def framed(message: bytes) -> bytes:
     return b"\0" + len(message).to_bytes(4, "big") + message
 
 
-def message_bytes(data: bytes) -> int:
+def message_bytes(data: bytes | bytearray) -> int:
     """The length a prefix announces."""
     size = int.from_bytes(data[1:PREFIX_BYTES], "big")
     if size > MESSAGE_BYTES_MAX:
@@ -303,16 +334,17 @@ def message_bytes(data: bytes) -> int:
     return size
 
 
-def whole_message(data: bytes, headers: dict[str, str]) -> bytes:
+def whole_message(data: bytes | bytearray, headers: dict[str, str]) -> bytes:
     """The one message in a request body, inflated if it was compressed."""
     if len(data) < PREFIX_BYTES or len(data) != PREFIX_BYTES + message_bytes(data):
         raise invalid("The request does not hold exactly one message.")
+    message = data[PREFIX_BYTES:] if type(data) is bytes else bytes(memoryview(data)[PREFIX_BYTES:])
     if not data[0]:
-        return data[PREFIX_BYTES:]
+        return message
     coding = headers.get("grpc-encoding", "identity")
     if coding not in _WINDOW_BITS:
         raise CallError(Code.UNIMPLEMENTED, f"Compression is not supported: {coding[:32]}")
-    return _inflated(data[PREFIX_BYTES:], _WINDOW_BITS[coding])
+    return _inflated(message, _WINDOW_BITS[coding])
 
 
 def _inflated(data: bytes, window_bits: int) -> bytes:
@@ -337,6 +369,14 @@ def decode(kind: Any, data: bytes) -> Any:
 
 def too_large(size: int) -> CallError:
     return CallError(Code.RESOURCE_EXHAUSTED, f"Received message larger than max ({size} vs. {MESSAGE_BYTES_MAX})")
+
+
+def out_of_memory() -> CallError:
+    return CallError(Code.RESOURCE_EXHAUSTED, f"{_OUT_OF_MEMORY} Try again later.")
+
+
+def overdue() -> CallError:
+    return CallError(Code.DEADLINE_EXCEEDED, "Deadline exceeded.")
 
 
 def trailers(error: CallError) -> bytes:

@@ -18,12 +18,9 @@ from google.protobuf import json_format
 
 from penstock.doors.google.browsers import Browsers
 from penstock.doors.google.calls import Calls, Context
-from penstock.doors.google.errors import HTTP_STATUSES, CallError, Code, call_error, invalid
-from penstock.doors.google.http2 import hpack
-from penstock.doors.google.http2.stream import Stream
+from penstock.doors.google.errors import HTTP_STATUSES, CallError, Code, invalid
 from penstock.doors.google.messages import POOL
 from penstock.doors.google.routes import WHOLE, Match, match
-from penstock.wire.failure import where
 from penstock.wire.http1 import Request, Response
 from penstock.wire.message import phrase
 
@@ -174,49 +171,3 @@ def error_response(error: CallError) -> Response:
         details = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
         content["details"] = [{**details, "domain": "pubsub.googleapis.com", "metadata": error.reasons}]
     return Response(status, (JSON,), json.dumps({"error": content}).encode())
-
-
-class RestCall:
-    """A REST request that came over HTTP/2."""
-
-    def __init__(self, rest: Rest, calls: Calls, stream: Stream, headers: dict[str, str]) -> None:
-        self._rest = rest
-        self._calls = calls
-        self._stream = stream
-        self._headers = headers
-        self._chunks: list[bytes] = []
-        self._size = 0
-
-    def receive(self, data: bytes) -> None:
-        self._chunks.append(data)
-        self._size += len(data)
-        if self._size > BODY_BYTES_MAX:
-            self._send(self._rest.refusal(413))
-
-    def finish(self) -> None:
-        if not self._stream.local_ended:
-            self._calls.run(self._run())
-
-    def abandon(self) -> None:
-        return
-
-    async def _run(self) -> None:
-        headers = self._headers
-        path, _, query = headers.get(":path", "/").partition("?")
-        index = {**headers, "host": headers.get(":authority", headers.get("host", ""))}
-        body = b"".join(self._chunks)
-        request = Request(headers.get(":method", ""), path, query, list(index.items()), body, "", index)
-        try:
-            response = await self._rest.answer(request)
-        except Exception as error:  # noqa: BLE001 - the outer edge
-            self._calls.log.error("failed to answer %s %s: %s", request.method, path, where(error))
-            known = call_error(error)
-            response = error_response(known or CallError(Code.INTERNAL, "Internal error."))
-        self._send(response)
-
-    def _send(self, response: Response) -> None:
-        headers = [(":status", str(response.status)), *((name.lower(), value) for name, value in response.headers)]
-        self._stream.send_headers(hpack.encode(headers), end=not response.body)
-        if response.body:
-            self._stream.send(response.body)
-            self._stream.end()

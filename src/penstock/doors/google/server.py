@@ -14,17 +14,19 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from penstock.doors.google.browsers import Browsers
-from penstock.doors.google.calls import Calls, StreamingCall, UnaryCall
+from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.guard import Guard, server_context
-from penstock.doors.google.http2.connection import Connection, Limits
+from penstock.doors.google.http2.connection import Connection
 from penstock.doors.google.http2.frames import PREFACE
+from penstock.doors.google.http2.limits import Limits
 from penstock.doors.google.http2.stream import Receiver, Stream
 from penstock.doors.google.parts import Parts
 from penstock.doors.google.postman import Postman
 from penstock.doors.google.push import Push
 from penstock.doors.google.reset import Reset
-from penstock.doors.google.rest import BODY_BYTES_MAX, Rest, RestCall
+from penstock.doors.google.rest import BODY_BYTES_MAX, Rest
+from penstock.doors.google.restcalls import RestCall
 from penstock.doors.google.services import methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
@@ -78,7 +80,8 @@ class GoogleDoor:
         tokens = Tokens(queue, queue.clock.wall)
         self._push = Push(queue, Postman(endpoints), tokens, log)
         self._parts = Parts(queue, lambda config: _check_push(config, endpoints))
-        self._calls = Calls(methods(self._parts, lambda: condition.ready), log, Guard(options.tokens).admit)
+        served = methods(self._parts, lambda: condition.ready)
+        self._calls = Calls(served, log, Guard(options.tokens).admit, self.budget)
         self.counts = self._calls.counts
         self._rest = Rest(
             self._calls,
@@ -110,7 +113,14 @@ class GoogleDoor:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         tls = server_context(self._options.certificate, self._options.private_key)
-        self._server = await loop.create_server(lambda: Newcomer(self), self._host, self._port, backlog=1024, ssl=tls)
+        self._server = await loop.create_server(
+            lambda: Newcomer(self),
+            self._host,
+            self._port,
+            backlog=1024,
+            ssl=tls,
+            ssl_handshake_timeout=self.limits.preface_seconds if tls else None,
+        )
         name = self._server.sockets[0].getsockname()
         self.address = join_address(str(name[0]), int(name[1]))
         self._own_ports.add(int(name[1]))
@@ -146,11 +156,10 @@ class GoogleDoor:
 
     # What an HTTP/2 connection calls.
 
-    def accept(self, stream: Stream) -> Receiver:
-        headers = dict(stream.headers)
+    def accept(self, stream: Stream) -> Receiver | None:
+        headers = stream.headers
         if headers.get("content-type", "").startswith("application/grpc"):
-            call: UnaryCall | StreamingCall = self._calls.begin(stream, headers)
-            return call
+            return self._calls.begin(stream, headers)
         return RestCall(self._rest, self._calls, stream, headers)
 
     def opened(self, connection: Connection) -> bool:
@@ -159,6 +168,9 @@ class GoogleDoor:
             return False
         self._connections.add(connection)
         return True
+
+    def count(self, reason: str) -> None:
+        self.counts[reason] += 1
 
     def closed(self, connection: Connection) -> None:
         self._connections.discard(connection)

@@ -24,6 +24,7 @@ from penstock.wire.budget import Budget
 from penstock.wire.failure import where
 
 BACKLOG = 4096
+HANDSHAKE_SECONDS = 10.0
 COMPLAINTS_PER_SWEEP = 10
 
 
@@ -74,7 +75,12 @@ class TextDoor:
         self.now = loop.time()
         make_room_for(self.limits.connections_max)
         server = await loop.create_server(
-            lambda: Connection(self), self._host, self._port, backlog=BACKLOG, ssl=self._tls
+            lambda: Connection(self),
+            self._host,
+            self._port,
+            backlog=BACKLOG,
+            ssl=self._tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
         )
         self._servers.append(server)
         host, port = server.sockets[0].getsockname()[:2]

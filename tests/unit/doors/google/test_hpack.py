@@ -43,20 +43,6 @@ def test_the_responses_of_appendix_c_6_evict() -> None:
     assert decoder.decode(bytes.fromhex("4883640effc1c0bf"))[0] == (":status", "307")
 
 
-def test_a_block_that_changes_nothing_is_remembered() -> None:
-    decoder = Decoder()
-    block = encode([(":method", "POST"), ("x", "y")])
-    assert decoder.decode(block) is decoder.decode(block)
-
-
-def test_what_is_remembered_is_forgotten_when_the_table_changes() -> None:
-    decoder = Decoder()
-    decoder.decode(b"\x40\x01a\x01b")
-    assert decoder.decode(b"\xbe") == [("a", "b")]
-    decoder.decode(b"\x40\x01c\x01d")
-    assert decoder.decode(b"\xbe") == [("c", "d")]
-
-
 names = st.text(st.characters(min_codepoint=33, max_codepoint=255), min_size=1, max_size=40)
 values = st.text(st.characters(min_codepoint=0, max_codepoint=255), max_size=300)
 

@@ -1,7 +1,7 @@
 """The frames of HTTP/2 (RFC 9113) as bytes: how they are cut out of what arrives, and how ours are written.
 
 The rule kept here: no I/O and no state but the bytes not yet complete; a frame longer than was allowed is refused
-before it is collected.
+before it is collected, and a control frame is checked before it is read.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ END_HEADERS = 0x4
 PADDED = 0x8
 WITH_PRIORITY = 0x20
 
-SETTING_INITIAL_WINDOW = 0x4
-SETTING_FRAME_BYTES = 0x5
+SETTING_TABLE_BYTES, SETTING_ENABLE_PUSH, SETTING_STREAMS_MAX = 0x1, 0x2, 0x3
+SETTING_INITIAL_WINDOW, SETTING_FRAME_BYTES, SETTING_HEADERS_BYTES = 0x4, 0x5, 0x6
 
 NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR = 0x0, 0x1, 0x2, 0x3
-STREAM_CLOSED, FRAME_SIZE_ERROR, REFUSED_STREAM, CANCEL, COMPRESSION_ERROR = 0x5, 0x6, 0x7, 0x8, 0x9
+STREAM_CLOSED, FRAME_SIZE_ERROR, REFUSED_STREAM, COMPRESSION_ERROR = 0x5, 0x6, 0x7, 0x9
 ENHANCE_YOUR_CALM = 0xB
 
 HEAD_BYTES = 9
@@ -36,37 +36,61 @@ _SETTING = Struct(">HL")
 _NUMBER = Struct(">L")
 
 
+# Which stream a frame may name, and the length of those that have one (sections 6.3 to 6.10).
+_OF_A_STREAM = frozenset({PRIORITY, RST_STREAM, CONTINUATION})
+_OF_THE_CONNECTION = frozenset({SETTINGS, PING, GOAWAY})
+_LENGTHS = {RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
+_GOAWAY_BYTES_MIN = 8
+_PRIORITY_BYTES = 5
+
+
 class Http2Error(Exception):
-    """The peer broke the protocol; the connection ends with this code."""
+    """The peer broke the protocol."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
 
 
+class Http2ConnectionError(Http2Error):
+    """The connection ends with this code (RFC 9113, 5.4.1)."""
+
+
+class Http2StreamError(Http2Error):
+    """One stream ends with this code, the others go on (5.4.2)."""
+
+
 class FrameReader:
     """Feed it bytes; it yields (type, flags, stream, payload) of every complete frame."""
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, *, preface: bytes = b"") -> None:
+        """With a `preface` nothing is a frame before it has come."""
         self._max = frame_bytes_max
+        self._preface = preface  # what is still to come of it
         self._parts: list[bytes] = []  # of a frame that is not complete, joined once it is
         self._missing = 0
+        self.pending_bytes = 0  # in those parts
+        self.begun = 0  # how many frames were not complete when they came
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
+        if self._preface:
+            data = self._take_preface(data)
         if self._parts:
             self._parts.append(data)
             self._missing -= len(data)
+            self.pending_bytes += len(data)
             if self._missing > 0:
                 return
             data = b"".join(self._parts)
             self._parts = []
+            self.pending_bytes = 0
         at, end = 0, len(data)
         until = HEAD_BYTES
         while until <= end:
             high, low, kind, flags, stream = _HEAD.unpack_from(data, at)
             length = high << 8 | low
             if length > self._max:
-                raise Http2Error(FRAME_SIZE_ERROR, "a frame is too long")
+                raise Http2ConnectionError(FRAME_SIZE_ERROR, "a frame is too long")
             until += length
             if until > end:
                 break
@@ -76,6 +100,15 @@ class FrameReader:
         if at < end:
             self._parts = [data[at:] if at else data]
             self._missing = until - end
+            self.pending_bytes = end - at
+            self.begun += 1
+
+    def _take_preface(self, data: bytes) -> bytes:
+        begin = data[: len(self._preface)]
+        if not self._preface.startswith(begin):
+            raise Http2ConnectionError(PROTOCOL_ERROR, "this is not HTTP/2")
+        self._preface = self._preface[len(begin) :]
+        return data[len(begin) :]
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -99,32 +132,53 @@ def goaway(last_stream: int, code: int) -> bytes:
     return frame(GOAWAY, 0, 0, _NUMBER.pack(last_stream) + _NUMBER.pack(code))
 
 
+def check_control(kind: int, flags: int, stream: int, payload: bytes) -> None:
+    """Refuse a frame, other than DATA and HEADERS, of the wrong length or for the wrong stream."""
+    size = len(payload)
+    if (kind in _OF_A_STREAM and not stream) or (kind in _OF_THE_CONNECTION and stream):
+        raise Http2ConnectionError(PROTOCOL_ERROR, "a frame on the wrong stream")
+    if (
+        _LENGTHS.get(kind, size) != size
+        or (kind == GOAWAY and size < _GOAWAY_BYTES_MIN)
+        or (kind == SETTINGS and (size % _SETTING.size or (flags & ACK and size)))
+    ):
+        raise Http2ConnectionError(FRAME_SIZE_ERROR, "a frame of the wrong length")
+
+
+def check_priority(stream: int, payload: bytes) -> None:
+    if len(payload) != _PRIORITY_BYTES:
+        raise Http2StreamError(FRAME_SIZE_ERROR, "a priority of the wrong length")
+    if read_number(payload[:4]) == stream:
+        raise Http2StreamError(PROTOCOL_ERROR, "a stream that depends on itself")
+
+
 def read_number(payload: bytes) -> int:
     """The 31 bits of a payload that is one number."""
-    if len(payload) != 4:
-        raise Http2Error(FRAME_SIZE_ERROR, "a frame of the wrong length")
     number: int = _NUMBER.unpack(payload)[0]
     return number & WINDOW_MAX
 
 
 def read_settings(payload: bytes) -> dict[int, int]:
-    if len(payload) % _SETTING.size:
-        raise Http2Error(FRAME_SIZE_ERROR, "settings of the wrong length")
-    values = dict(_SETTING.iter_unpack(payload))
-    if values.get(SETTING_INITIAL_WINDOW, 0) > WINDOW_MAX:
-        raise Http2Error(FLOW_CONTROL_ERROR, "a window beyond its limit")
-    if not DEFAULT_FRAME_BYTES <= values.get(SETTING_FRAME_BYTES, DEFAULT_FRAME_BYTES) < 1 << 24:
-        raise Http2Error(PROTOCOL_ERROR, "a frame size out of range")
+    values: dict[int, int] = {}
+    for key, value in _SETTING.iter_unpack(payload):  # each is checked: of a setting that comes twice the last counts
+        if key == SETTING_ENABLE_PUSH and value > 1:
+            raise Http2ConnectionError(PROTOCOL_ERROR, "push is neither on nor off")
+        if key == SETTING_INITIAL_WINDOW and value > WINDOW_MAX:
+            raise Http2ConnectionError(FLOW_CONTROL_ERROR, "a window beyond its limit")
+        if key == SETTING_FRAME_BYTES and not DEFAULT_FRAME_BYTES <= value < 1 << 24:
+            raise Http2ConnectionError(PROTOCOL_ERROR, "a frame size out of range")
+        values[key] = value
     return values
 
 
 def without_padding(flags: int, payload: bytes) -> bytes:
-    """The content of a DATA or HEADERS frame."""
-    start, end = 0, len(payload)
-    if flags & PADDED:
-        start, end = 1, end - (payload[0] if payload else 1)
-    if flags & WITH_PRIORITY:
-        start += 5
+    """The content of a DATA or HEADERS frame with PADDED, and of HEADERS with a priority."""
+    padded, priority = flags & PADDED, flags & WITH_PRIORITY
+    start, end = (1 if padded else 0) + (_PRIORITY_BYTES if priority else 0), len(payload)
     if start > end:
-        raise Http2Error(PROTOCOL_ERROR, "more padding than frame")
+        raise Http2ConnectionError(FRAME_SIZE_ERROR, "a frame is too short for its flags")
+    if padded:
+        end -= payload[0]
+    if start > end:
+        raise Http2ConnectionError(PROTOCOL_ERROR, "more padding than frame")
     return payload[start:end]

@@ -1,7 +1,7 @@
 """Header compression (RFC 7541): decoding in full, encoding as plain literals.
 
 The rule kept here: a header block either decodes or raises HeaderError, and neither its size nor what it unfolds to
-passes the limit. Blocks that change nothing in the table are remembered: a client sends the same ones again and again.
+passes the limit.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Header: TypeAlias = tuple[str, str]
 
 TABLE_BYTES = 4096  # the default both sides start with; we never announce another
 LIST_BYTES_MAX = 64 << 10
-_REMEMBERED_MAX = 128
 _OVERHEAD = 32  # what RFC 7541 counts for an entry besides its text
+_MEMORY_OVERHEAD = 150  # what Python takes for it on top
 
 _STATIC_TEXT = """\
 :authority|:method GET|:method POST|:path /|:path /index.html|:scheme http|:scheme https|:status 200|:status 204
@@ -43,26 +43,19 @@ class Decoder:
         self._dynamic: deque[Header] = deque()
         self._size = 0
         self._size_max = TABLE_BYTES
-        self._remembered: dict[bytes, list[Header]] = {}
+        self.changes = 0  # of the table, so far
+
+    @property
+    def table_bytes(self) -> int:
+        """What the table takes in memory, about."""
+        return self._size + len(self._dynamic) * _MEMORY_OVERHEAD
 
     def decode(self, block: bytes) -> list[Header]:
-        known = self._remembered.get(block)
-        if known is not None:
-            return known
-        headers, changed = self._decode(block)
-        if changed:
-            self._remembered.clear()
-        elif len(self._remembered) < _REMEMBERED_MAX:
-            self._remembered[block] = headers
-        return headers
-
-    def _decode(self, block: bytes) -> tuple[list[Header], bool]:
         headers: list[Header] = []
-        at, end, size, changed = 0, len(block), 0, False
+        at, end, size = 0, len(block), 0
         try:
             while at < end:
-                header, at, alters = self._field(block, at, bool(headers))
-                changed |= alters
+                header, at = self._field(block, at, bool(headers))
                 if header is not None:
                     size += len(header[0]) + len(header[1]) + _OVERHEAD
                     headers.append(header)
@@ -70,29 +63,30 @@ class Decoder:
                     raise HeaderError("the headers are too large")
         except (IndexError, ValueError):
             raise HeaderError("not a header block") from None
-        return headers, changed
+        return headers
 
-    def _field(self, block: bytes, at: int, begun: bool) -> tuple[Header | None, int, bool]:
-        """One field: the header (None for a change of size), where the next begins, whether the table changed."""
+    def _field(self, block: bytes, at: int, begun: bool) -> tuple[Header | None, int]:
+        """One field: the header (None for a change of size), and where the next begins."""
         first = block[at]
         if first & 0x80:
             index, at = _integer(block, at, 7)
-            return self._entry(index), at, False
+            return self._entry(index), at
         if first & 0xE0 == 0x20:
-            return None, self._resize(block, at, begun), True
+            return None, self._resize(block, at, begun)
         keeps = bool(first & 0x40)
         index, at = _integer(block, at, 6 if keeps else 4)
         name, at = (self._entry(index)[0], at) if index else _string(block, at)
         value, at = _string(block, at)
         if keeps:
             self._add((name, value))
-        return (name, value), at, keeps
+        return (name, value), at
 
     def _resize(self, block: bytes, at: int, begun: bool) -> int:
         size, at = _integer(block, at, 5)
         if size > TABLE_BYTES or begun:
             raise ValueError("a table size out of place")
         self._size_max = size
+        self.changes += 1
         self._evict()
         return at
 
@@ -102,6 +96,7 @@ class Decoder:
         return STATIC[index - 1] if index <= len(STATIC) else self._dynamic[index - len(STATIC) - 1]
 
     def _add(self, header: Header) -> None:
+        self.changes += 1
         self._dynamic.appendleft(header)
         self._size += _entry_bytes(header)
         self._evict()

@@ -1,0 +1,65 @@
+"""A header block, whole or in pieces: HEADERS and the CONTINUATION frames that follow it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.doors.google.http2 import frames
+from penstock.doors.google.http2.frames import END_HEADERS, END_STREAM, PADDED, WITH_PRIORITY, Http2ConnectionError
+
+_PARTS_MAX = 64
+
+
+class Block(NamedTuple):
+    number: int
+    ends: bool  # the stream, which sends nothing after it
+    depends_on_itself: bool
+    content: bytes
+
+
+class Blocks:
+    def __init__(self, bytes_max: int) -> None:
+        self.pending_bytes = 0
+        self._max = bytes_max
+        self._first: Block | None = None  # of a block that is not whole
+        self._parts: list[bytes] = []
+
+    def is_open(self) -> bool:
+        return self._first is not None
+
+    def begin(self, flags: int, number: int, payload: bytes) -> Block | None:
+        """A HEADERS frame; the block, if it is whole."""
+        if not number & 1:
+            raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a stream that is not a client's")
+        content, itself = payload, False
+        if flags & (PADDED | WITH_PRIORITY):
+            content = frames.without_padding(flags, payload)
+            start = 1 if flags & PADDED else 0
+            itself = bool(flags & WITH_PRIORITY) and frames.read_number(payload[start : start + 4]) == number
+        block = Block(number, bool(flags & END_STREAM), itself, content)
+        self._check(len(content))
+        if flags & END_HEADERS:
+            return block
+        self._first, self._parts, self.pending_bytes = block, [content], len(content)
+        return None
+
+    def go_on(self, flags: int, number: int, payload: bytes) -> Block | None:
+        """A CONTINUATION frame; the block, if it is whole now."""
+        first = self._first
+        if first is None or first.number != number:
+            raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a continuation of nothing")
+        self._parts.append(payload)
+        self.pending_bytes += len(payload)
+        self._check(self.pending_bytes)
+        if not flags & END_HEADERS:
+            return None
+        whole = first._replace(content=b"".join(self._parts))
+        self.clear()
+        return whole
+
+    def clear(self) -> None:
+        self._first, self._parts, self.pending_bytes = None, [], 0
+
+    def _check(self, size: int) -> None:
+        if size > self._max or len(self._parts) > _PARTS_MAX:
+            raise Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "the headers are too large")

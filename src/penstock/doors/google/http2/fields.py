@@ -1,0 +1,143 @@
+"""What makes a header block a request (RFC 9113, section 8): the checks, and the memory of blocks that come again.
+
+The rule kept here: a block is judged once. A request that breaks a rule is malformed and never reaches a method.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from penstock.doors.google.http2 import frames
+from penstock.doors.google.http2.frames import Http2ConnectionError, Http2StreamError
+from penstock.doors.google.http2.hpack import Decoder, Header, HeaderError
+
+Fields: TypeAlias = dict[str, str]
+
+BLOCKS_BYTES_MAX = 64 << 10  # remembered by a connection, and
+_BLOCK_BYTES_MAX = 4 << 10  # of one block: longer ones are decoded every time
+_GOOD_MAX, _GOOD_BYTES_MAX = 64, 256  # headers that were found good before, and the longest of them
+_FIELD_BYTES = 200  # what a header takes in memory besides its text
+
+_PSEUDO = (
+    frozenset({":method", ":scheme", ":path"}),
+    frozenset({":method", ":scheme", ":path", ":authority"}),
+)
+_PSEUDO_HEADERS = _PSEUDO[1]
+_PSEUDO_OF_CONNECT = frozenset({":method", ":authority"})
+_OF_A_CONNECTION = frozenset({"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"})
+
+# Values are looked at together, joined and enclosed by line feeds, which none of them may contain.
+_BAD_IN_VALUES = ("\0", "\r", "\n ", " \n", "\n\t", "\t\n")
+
+
+class Head:
+    """The headers of a request."""
+
+    __slots__ = ("content_length", "fault", "fields", "size")
+
+    def __init__(self, headers: list[Header], fault: str) -> None:
+        self.fields: Fields = dict(headers)
+        self.size = sum(map(len, self.fields.values())) + len(headers) * _FIELD_BYTES
+        self.content_length = -1  # not announced
+        self.fault = fault or _fault_of_request(headers, self.fields)  # what makes it malformed
+        if not self.fault and "content-length" in self.fields:
+            self.fault = self._read_length({value for name, value in headers if name == "content-length"})
+
+    def _read_length(self, values: set[str]) -> str:
+        text = values.pop()
+        if values or not (text.isascii() and text.isdigit()) or len(text) > 18:
+            return "a content-length that is none"
+        self.content_length = int(text)
+        return ""
+
+
+class Heads:
+    """The decoder of a connection. It remembers good headers, and whole blocks that change nothing in its table."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder()
+        self._blocks: dict[bytes, Head] = {}
+        self._blocks_bytes = 0
+        self._good: set[Header] = set()
+
+    @property
+    def held_bytes(self) -> int:
+        good = len(self._good) * (_GOOD_BYTES_MAX + _FIELD_BYTES)
+        return self._blocks_bytes + good + self._decoder.table_bytes
+
+    def request(self, block: bytes) -> Head:
+        """The headers a block holds; they may be malformed. The block is decoded in any case."""
+        known = self._blocks.get(block)
+        if known is not None:
+            return known
+        changes = self._decoder.changes
+        headers = self._decode(block)
+        head = Head(headers, self._fault(headers))
+        if changes == self._decoder.changes:
+            self._remember(block, head)
+        return head
+
+    def trailers(self, block: bytes) -> None:
+        headers = self._decode(block)
+        if self._fault(headers) or any(name[:1] == ":" for name, _ in headers):
+            raise Http2StreamError(frames.PROTOCOL_ERROR, "malformed trailers")
+
+    def _decode(self, block: bytes) -> list[Header]:
+        changes = self._decoder.changes
+        try:
+            headers = self._decoder.decode(block)
+        except HeaderError as error:
+            raise Http2ConnectionError(frames.COMPRESSION_ERROR, str(error)) from None
+        if changes != self._decoder.changes:  # what was remembered may mean something else now
+            self._blocks.clear()
+            self._blocks_bytes = 0
+        return headers
+
+    def _remember(self, block: bytes, head: Head) -> None:
+        size = len(block) + head.size
+        if size <= _BLOCK_BYTES_MAX and self._blocks_bytes + size <= BLOCKS_BYTES_MAX:
+            self._blocks[block] = head
+            self._blocks_bytes += size
+
+    def _fault(self, headers: list[Header]) -> str:
+        """What is wrong with headers, each taken by itself."""
+        good = self._good
+        fresh = [header for header in headers if header not in good]
+        fault = _fault_of_headers(fresh) if fresh else ""
+        if not fault and len(good) < _GOOD_MAX:
+            good.update(each for each in fresh[:_GOOD_MAX] if len(each[0]) + len(each[1]) <= _GOOD_BYTES_MAX)
+        return fault
+
+
+def _fault_of_headers(headers: list[Header]) -> str:
+    names = [name for name, _ in headers if name not in _PSEUDO_HEADERS]
+    joined = "".join(names)
+    if "" in names or ":" in joined or " " in joined or not (joined.isascii() and joined.isprintable()):
+        return "a header name with a character that may not be in it"
+    if joined.lower() != joined:
+        return "a header name in upper case"
+    values = "\n" + "\n".join([value for _, value in headers]) + "\n"
+    if values.count("\n") > len(headers) + 1 or any(bad in values for bad in _BAD_IN_VALUES):
+        return "a header value with a character that may not be in it"
+    if not _OF_A_CONNECTION.isdisjoint(names):
+        return "a header of HTTP/1.1 connections"
+    if "te" in names and any(name == "te" and value != "trailers" for name, value in headers):
+        return "te that is not trailers"
+    return ""
+
+
+def _fault_of_request(headers: list[Header], fields: Fields) -> str:
+    """What is wrong with headers that are good, each by itself, taken together."""
+    pseudo = [name for name, _ in headers if name[0] == ":"]
+    names = frozenset(pseudo)
+    method, path, authority = fields.get(":method"), fields.get(":path", ""), fields.get(":authority", "")
+    connects = method == "CONNECT"
+    if not pseudo or len(names) != len(pseudo) or headers[len(pseudo) - 1][0][0] != ":":
+        return "pseudo headers that are missing, repeated or late"
+    if not method or (names != _PSEUDO_OF_CONNECT if connects else names not in _PSEUDO):
+        return "pseudo headers that are unknown or missing"
+    if not (connects or path[:1] == "/" or (path == "*" and method == "OPTIONS")):
+        return "a path that is none"
+    if "@" in authority or (authority and fields.get("host", authority).lower() != authority.lower()):
+        return "an authority that is none, or another than the host"
+    return ""

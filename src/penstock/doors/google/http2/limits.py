@@ -1,0 +1,65 @@
+"""What a peer of an HTTP/2 connection may use, and what a connection needs of its server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.doors.google.http2 import frames
+from penstock.wire.budget import Budget
+
+if TYPE_CHECKING:
+    from penstock.doors.google.http2.connection import Connection
+    from penstock.doors.google.http2.stream import Receiver, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    streams_max: int = 1000  # open at a time; clients put every subscriber and publisher on one connection
+    frame_bytes_max: int = 1 << 20
+    stream_window: int = 16 << 20  # beyond the largest message, so that no request stalls half way
+    connection_window: int = 64 << 20  # on its way to us; what has arrived is charged to the memory budget
+    queued_bytes_max: int = 64 << 20  # of answers the peer gives no window for
+    header_block_max: int = 64 << 10
+    flood_budget: int = 20_000  # the price of frames without progress at once, and
+    flood_budget_per_second: int = 5_000
+    earned_per_send: int = 8  # when we send something, so that pings that follow our data cost nothing
+    earned_per_stream: int = 4
+    reset_price: int = 50  # of a cancelled stream, and of a stream error
+    refusal_price: int = 10  # of a request that is answered by its headers alone
+    preface_seconds: float = 10  # absolute, from the connect to the first SETTINGS; also for a header block
+    body_seconds: float = 30  # absolute, from the headers of a request to its end
+    silence_seconds: float = 60  # then we ping
+    answer_seconds: float = 30  # to a ping, and how long a peer may leave what we send unread
+    linger_seconds: float = 2  # after GOAWAY: how long input is thrown away, so that the GOAWAY arrives
+
+    def announced(self) -> dict[int, int]:
+        """The SETTINGS we begin with."""
+        return {
+            frames.SETTING_STREAMS_MAX: self.streams_max,
+            frames.SETTING_INITIAL_WINDOW: self.stream_window,
+            frames.SETTING_FRAME_BYTES: self.frame_bytes_max,
+            frames.SETTING_HEADERS_BYTES: self.header_block_max,
+        }
+
+
+class Host(Protocol):
+    """What a connection needs of its server."""
+
+    limits: Limits
+    log: logging.Logger
+    clock: Callable[[], float]
+    budget: Budget
+
+    def accept(self, stream: Stream) -> Receiver | None:
+        """Who takes the request; None if it was answered already."""
+
+    def opened(self, connection: Connection) -> bool:
+        """Count a connection in; False turns it away."""
+
+    def closed(self, connection: Connection) -> None: ...
+
+    def count(self, reason: str) -> None:
+        """Something was refused or ended by us, for this reason."""

@@ -1,0 +1,84 @@
+"""A REST request that came over HTTP/2."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.doors.google.calls import Calls
+from penstock.doors.google.errors import CallError, Code, call_error
+from penstock.doors.google.http2 import frames, hpack
+from penstock.doors.google.http2.body import Body
+from penstock.doors.google.http2.stream import Stream
+from penstock.doors.google.rest import BODY_BYTES_MAX, Rest, error_response
+from penstock.wire.failure import where
+from penstock.wire.http1 import Request, Response
+
+
+class RestCall:
+    __slots__ = ("__weakref__", "_answering", "_body", "_calls", "_headers", "_rest", "_stream")
+
+    def __init__(self, rest: Rest, calls: Calls, stream: Stream, headers: dict[str, str]) -> None:
+        self._rest = rest
+        self._calls = calls
+        self._stream = stream
+        self._headers = headers
+        self._body = Body(calls.budget)
+        self._answering = False
+        try:
+            calls.admit(headers, headers.get(":path", ""))
+        except CallError:  # the headers are enough for the answer: what is public, or that a token is needed
+            self.finish()
+
+    def receive(self, data: bytes) -> None:
+        if self._answering:
+            return
+        if not self._body.add(data, self._give_up):
+            self._give_up()
+        elif self._body.size > BODY_BYTES_MAX:
+            self._refuse(413)
+
+    def finish(self) -> None:
+        if not self._answering and not self._stream.local_ended:
+            self._answering = True
+            self._calls.run(self._run(), self._done)
+
+    def expire(self) -> None:
+        self._refuse(408)
+
+    def abandon(self) -> None:
+        if not self._answering:
+            self._body.close()
+
+    async def _run(self) -> None:
+        headers = self._headers
+        path, _, query = headers.get(":path", "/").partition("?")
+        index = {**headers, "host": headers.get(":authority", headers.get("host", ""))}
+        body = bytes(self._body.take())
+        request = Request(headers.get(":method", ""), path, query, list(index.items()), body, "", index)
+        try:
+            response = await self._rest.answer(request)
+        except Exception as error:  # noqa: BLE001 - the outer edge
+            self._calls.log.error("failed to answer %s %s: %s", request.method, path, where(error))
+            known = call_error(error)
+            response = error_response(known or CallError(Code.INTERNAL, "Internal error."))
+        self._send(response)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._calls.tasks.discard(task)
+        self._body.close()
+
+    def _give_up(self) -> None:
+        self._refuse(503)
+
+    def _refuse(self, status: int) -> None:
+        if not self._answering:
+            self._body.close()
+        self._send(self._rest.refusal(status))
+
+    def _send(self, response: Response) -> None:
+        headers = [(":status", str(response.status)), *((name.lower(), value) for name, value in response.headers)]
+        self._stream.send_headers(hpack.encode(headers), end=not response.body)
+        if response.body:
+            if not self._stream.send(response.body):
+                self._stream.reset(frames.ENHANCE_YOUR_CALM)
+            self._stream.end()

@@ -1,0 +1,269 @@
+"""Requests that are not finished, calls that are cancelled, answers that are not taken: what they hold goes with them.
+
+The collector of cycles is off in these tests: whatever needs it to go would pile up in a server, where large bodies
+are few objects, and the collector counts objects.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+from penstock.doors.google import messages as m
+from penstock.doors.google.calls import Context, StreamingCall, UnaryCall, framed
+from penstock.doors.google.http2 import frames as h2
+from penstock.doors.google.http2 import hpack
+from penstock.doors.google.http2.body import Body
+from penstock.doors.google.http2.connection import Connection
+from penstock.doors.google.http2.stream import Stream
+from penstock.doors.google.restcalls import RestCall
+from penstock.doors.google.server import Newcomer, Options
+from tests.doors.google.test_http2 import GET_TOPIC, connected, request
+from tests.doors.google.world import World, eventually, opened, rest
+
+PUBLISH = "/google.pubsub.v1.Publisher/Publish"
+PULL = "/google.pubsub.v1.Subscriber/Pull"
+STREAMING_PULL = "/google.pubsub.v1.Subscriber/StreamingPull"
+MEGABYTE = bytes(1 << 20)
+PARTIAL = b"\0\0\x80\0\0"  # a message of 8 MiB is announced
+TOPIC, SUBSCRIPTION = "projects/memory/topics/abc", "projects/memory/subscriptions/abc"
+OF_A_CALL = (Body, Connection, Context, Newcomer, RestCall, Stream, StreamingCall, UnaryCall)
+TOKEN = "a-good-token"
+
+
+@pytest.fixture(scope="module")
+def known(world: World) -> World:
+    with world.connect() as client:
+        client.call("CreateTopic", name=TOPIC)
+        client.call("CreateSubscription", name=SUBSCRIPTION, topic=TOPIC)
+    return world
+
+
+class Watch:
+    """What was made since the watch began, and is still there."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        self._before = {id(each): each for each in _of_calls()}
+
+    def left(self) -> list[str]:
+        return sorted(type(each).__name__ for each in _of_calls() if id(each) not in self._before)
+
+
+def _of_calls() -> list[object]:
+    return [each for each in gc.get_objects() if isinstance(each, OF_A_CALL)]
+
+
+@contextmanager
+def without_collector() -> Iterator[Watch]:
+    watch = Watch()
+    gc.disable()
+    try:
+        yield watch
+    finally:
+        gc.enable()
+
+
+def data(content: bytes, number: int = 1, *, end: bool = False) -> bytes:
+    return h2.frame(h2.DATA, h2.END_STREAM if end else 0, number, content)
+
+
+def rest_post(number: int) -> bytes:
+    plain = [(":method", "POST"), (":scheme", "http"), (":path", f"/v1/{TOPIC}:publish"), (":authority", "localhost")]
+    return h2.frame(h2.HEADERS, h2.END_HEADERS, number, hpack.encode(plain))
+
+
+PULLING = framed(
+    m.message("google.pubsub.v1.PullRequest")(subscription=SUBSCRIPTION, max_messages=1).SerializeToString()
+)
+LISTENING = framed(
+    m.StreamingPullRequest(subscription=SUBSCRIPTION, stream_ack_deadline_seconds=10).SerializeToString()
+)
+PUBLISHING = framed(m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=MEGABYTE)]).SerializeToString())
+RESET = h2.rst_stream(1, 8)
+ABORTED = {
+    "a body without end": [request(1, PUBLISH), *[data(MEGABYTE)] * 11],
+    "five of them": [part for n in (1, 3, 5, 7, 9) for part in (request(n, PUBLISH), data(MEGABYTE, n))],
+    "a body that is reset": [request(1, PUBLISH), data(MEGABYTE), RESET],
+    "headers alone": [request(1, PUBLISH)],
+    "a publish, and gone": [request(1, PUBLISH), data(PUBLISHING, end=True)],
+    "a publish, and reset": [request(1, PUBLISH), data(PUBLISHING, end=True), RESET],
+    "a body that is no message": [request(1, PUBLISH), data(b"\0\0\0\0\x01\xff", end=True)],
+    "a call that fails": [request(1, GET_TOPIC), data(framed(b"\n\x01x"), end=True)],
+    "a pull that waits": [request(1, PULL), data(PULLING, end=True)],
+    "a pull that is reset at once": [request(1, PULL), data(PULLING, end=True), RESET],
+    "a stream": [request(1, STREAMING_PULL), data(LISTENING)],
+    "a stream that is reset at once": [request(1, STREAMING_PULL), RESET],
+    "half a message on a stream": [request(1, STREAMING_PULL), data(PARTIAL + MEGABYTE)],
+    "half a message behind a whole one": [request(1, STREAMING_PULL), data(LISTENING + PARTIAL + MEGABYTE)],
+    "REST without end": [rest_post(1), data(MEGABYTE)],
+    "REST that is reset": [rest_post(1), data(MEGABYTE), RESET],
+    "a broken protocol": [request(1, PUBLISH), data(MEGABYTE), h2.frame(h2.PING, 0, 1, b"12345678")],
+    "a malformed body": [request(1, PUBLISH, ("content-length", "1")), data(MEGABYTE)],
+    "a method nobody knows": [request(1, "/x/y"), data(MEGABYTE)],
+}
+
+
+@pytest.mark.parametrize("sent", ABORTED.values(), ids=ABORTED.keys())
+def test_nothing_of_an_aborted_request_stays(known: World, sent: list[bytes]) -> None:
+    with without_collector() as watch:
+        with connected(known) as peer:
+            peer.greet()
+            peer.send(*sent)
+            peer.send(h2.frame(h2.PING, 0, 0, b"the last"))
+            while (frame := peer.next()) is not None and frame[3] != b"the last":
+                pass
+        eventually(lambda: not watch.left())
+    assert known.door.budget.in_use_bytes == 0
+    assert not known.door._calls.streaming
+    assert not known.door._calls.tasks
+
+
+def test_calls_that_end_by_their_deadline_leave_nothing(known: World) -> None:
+    """Publishes of 9 MB with a deadline of 4 ms."""
+    body = m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(9_000_000))]).SerializeToString()
+    with known.connect() as client:
+        publish = client.channel.unary_unary(PUBLISH)
+        client.call("GetTopic", topic=TOPIC)
+        with without_collector() as watch:
+            for _ in range(6):
+                with pytest.raises(grpc.RpcError):
+                    publish(body, timeout=0.004)
+            eventually(lambda: known.door.budget.in_use_bytes < 1 << 20)
+            eventually(lambda: not watch.left())
+
+
+# ---------------------------------------------------------------------- credentials come first
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[World]:
+    with opened(Options(tokens=[TOKEN])) as world:
+        yield world
+
+
+@pytest.mark.parametrize("path", [PUBLISH, STREAMING_PULL, "/no/such"])
+@pytest.mark.parametrize("header", [(), (("authorization", "Bearer wrong"),)], ids=["no token", "a wrong token"])
+def test_a_call_without_a_token_is_refused_by_its_headers(
+    guarded: World, path: str, header: tuple[tuple[str, str], ...]
+) -> None:
+    """No byte of its body is needed for that, nor kept when it comes."""
+    with connected(guarded) as peer:
+        peer.greet()
+        peer.send(request(1, path, *header))
+        assert peer.answer(1)["grpc-status"] == "16"
+        peer.send(*[data(MEGABYTE)] * 11, h2.frame(h2.PING, 0, 0, b"the last"))
+        while (frame := peer.next()) is not None and frame[3] != b"the last":
+            assert frame[0] != h2.GOAWAY
+        assert guarded.door.budget.in_use_bytes < 1 << 20
+
+
+def test_a_call_with_a_token_is_served(guarded: World) -> None:
+    with connected(guarded) as peer:
+        peer.greet()
+        peer.send(request(1, GET_TOPIC, ("authorization", f"Bearer {TOKEN}")), data(framed(b""), end=True))
+        assert peer.answer(1)["grpc-status"] == "3"
+
+
+def test_a_rest_request_without_a_token_is_refused_by_its_headers(guarded: World) -> None:
+    with connected(guarded) as peer:
+        peer.greet()
+        peer.send(rest_post(1))
+        assert peer.answer(1)[":status"] == "401"
+    assert rest(guarded.address, "GET", "/") == (200, b"Ok\n")
+
+
+def test_a_method_nobody_knows_is_refused_by_its_headers(known: World) -> None:
+    with connected(known) as peer:
+        peer.greet()
+        peer.send(request(1, "/no/such"))
+        assert peer.answer(1)["grpc-status"] == "12"
+
+
+# ---------------------------------------------------------------------- the budget
+
+
+@pytest.fixture
+def narrow(known: World) -> Iterator[World]:
+    """A door with memory for a few requests only."""
+    budget = known.door.budget
+    before = budget.most_bytes
+    budget.most_bytes = 4 << 20
+    try:
+        yield known
+    finally:
+        budget.most_bytes = before
+
+
+def test_more_bodies_than_memory_are_refused_one_by_one(narrow: World) -> None:
+    """The one that finds no room is told so; the others go on, on the same connection."""
+    with connected(narrow) as peer:
+        peer.greet()
+        peer.send(request(1, PUBLISH), data(PUBLISHING[:900_000]))
+        refused = {}
+        for number in range(3, 13, 2):
+            peer.send(request(number, PUBLISH), data(MEGABYTE, number))
+        peer.send(data(PUBLISHING[900_000:], end=True))
+        while "1" not in refused:
+            _, flags, number, payload = peer.until(h2.HEADERS)
+            fields = dict(peer.decoder.decode(payload))
+            if flags & h2.END_STREAM:
+                refused[str(number)] = fields["grpc-status"]
+    assert refused.pop("1") == "0"
+    assert set(refused.values()) == {"8"}
+    eventually(lambda: narrow.door.budget.in_use_bytes == 0)
+
+
+def test_an_answer_that_is_not_taken_makes_way_for_others(narrow: World) -> None:
+    """gRPC reads a stream that is reset this way as RESOURCE_EXHAUSTED."""
+    with narrow.connect() as client:
+        client.call("Publish", topic=TOPIC, messages=[m.PubsubMessage(data=bytes(1_000_000))] * 3)
+        narrow.door.budget.most_bytes = 2 << 20
+        with connected(narrow) as peer:
+            peer.greet(window=0)
+            peer.call(1, PULL, m.message("google.pubsub.v1.PullRequest")(subscription=SUBSCRIPTION, max_messages=3))
+            assert peer.answer(1)["grpc-status"] == "8"
+        assert client.call("GetTopic", topic=TOPIC).name == TOPIC
+    eventually(lambda: narrow.door.budget.in_use_bytes == 0)
+
+
+def test_many_large_requests_at_a_time_never_wait_for_each_other(known: World) -> None:
+    """More than the window of a connection, in pieces of each in turn: no request may need another to go on first."""
+    size, count = 1 << 20, 90  # 90 MiB in all
+    body = framed(m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(size))]).SerializeToString())
+    numbers = range(1, 2 * count, 2)
+    with connected(known) as peer:
+        peer.greet()
+        window = h2.DEFAULT_WINDOW
+        peer.send(*[request(number, PUBLISH) for number in numbers])
+        for at in range(0, len(body), 64 << 10):
+            for number in numbers:
+                part = body[at : at + (64 << 10)]
+                while window < len(part):
+                    frame = peer.next()
+                    assert frame is not None, "closed"
+                    if frame[:3] == (h2.WINDOW_UPDATE, 0, 0):
+                        window += h2.read_number(frame[3])
+                window -= len(part)
+                peer.send(data(part, number, end=at + (64 << 10) >= len(body)))
+        statuses = [peer.answer(number) for number in numbers[-1:]]
+    assert statuses[0]["grpc-status"] == "0"
+
+
+def test_padding_never_uses_up_a_stream(known: World) -> None:
+    """What is padding is given back, or a stream that lives for long would stop."""
+    with connected(known) as peer:
+        peer.greet()
+        peer.send(request(1, STREAMING_PULL), data(PARTIAL))
+        stream = 0
+        padded = h2.frame(h2.DATA, h2.PADDED, 1, b"\xfe" + b"\0" * 255)  # one byte of it is content
+        for _ in range(70):  # 17 MiB
+            peer.send(padded * 1000)
+        peer.send(h2.frame(h2.PING, 0, 0, b"the last"))
+        while (frame := peer.next()) is not None and frame[3] != b"the last":
+            stream += h2.read_number(frame[3]) if frame[:3] == (h2.WINDOW_UPDATE, 0, 1) else 0
+    assert stream >= 16 << 20
