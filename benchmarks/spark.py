@@ -19,6 +19,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+from pyarrow import flight
+
 from benchmarks.flight import PAIRS, REPEATING, Kind, Server, children, preload, resident, running
 
 ROUNDS = 3
@@ -83,6 +86,17 @@ class Plans:
             return rows / (time.perf_counter() - started)
 
         return run
+
+    def last_rows(self, topic: str, rows: int, switch: str) -> float:
+        """Seconds it takes to find them."""
+        self._spark.conf.set("spark.sql.python.filterPushdown.enabled", switch)
+        options = {"endpoint": self._server.flight, "topic": topic, "pushFilters": switch}
+        frame = self._spark.read.format("penstock").options(**options).load()
+        started = time.perf_counter()
+        assert len(frame.where(f"offset >= {rows - 10}").collect()) == 10
+        seconds = time.perf_counter() - started
+        self._spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+        return seconds
 
     def stream(self, source: tuple[str, dict[str, str]]) -> Rate:
         """AvailableNow: the micro-batches after the first, from planning to commit."""
@@ -175,6 +189,41 @@ def measure_source(plans: Plans, server: Server, scale: int) -> None:
         ours = plans.stream(plans.topic(topic, **limits))
         peer = plans.stream(plans.generator(kind, rows, limit=str(limit)))
         compared(f"{kind}: stream", ours, "generator", peer, server, rows)
+        if kind.attributes == REPEATING:
+            measure_defaults(plans, server, kind, topic, rows)
+
+
+def measure_defaults(plans: Plans, server: Server, kind: Kind, topic: str, rows: int) -> None:
+    """What a user gets who sets nothing, and what one column costs."""
+    source = {"endpoint": server.flight, "topic": topic}
+    peer = plans.batch(plans.generator(kind, rows), rows)
+    compared(f"{kind}: batch, defaults", plans.batch(("penstock", source), rows), "generator", peer, server, rows)
+    for column in ("offset", "publish_time"):
+        one = plans.batch(("penstock", source | {"columns": column}), rows)
+        compared(f"{kind}: batch, {column} alone", one, "generator", peer, server, rows)
+
+
+def measure_small_topics(plans: Plans, server: Server, topics: int) -> None:
+    """Many topics of three rows each, counted."""
+    names = [f"projects/bench/topics/small-{number:04d}" for number in range(topics)]
+    for name in names:
+        server.ask("topic.ensure", topic=name)
+    batch = pa.record_batch({"topic": names * 3, "data": [b"x" * 100] * (topics * 3)})
+    with flight.FlightClient(f"grpc://{server.flight}") as client:
+        writer, answers = client.do_put(flight.FlightDescriptor.for_command(b"{}"), batch.schema)
+        writer.write_batch(batch)
+        assert answers.read() is not None, "an upload is answered batch by batch"
+        writer.close()
+    run = plans.batch(("penstock", {"endpoint": server.flight, "topicPattern": ".*/small-.*"}), topics * 3)
+    seconds = sorted(topics * 3 / run() for _ in range(ROUNDS))
+    print(f"  {topics:,} topics of 3 rows: {seconds[ROUNDS // 2]:.2f} s", flush=True)
+
+
+def measure_filter(plans: Plans, server: Server, topic: str, rows: int) -> None:
+    """The last ten rows, with Spark's switch for filters off and on."""
+    for switch in ("false", "true"):
+        seconds = sorted(plans.last_rows(topic, rows, switch) for _ in range(ROUNDS))
+        print(f"  WHERE offset >= {rows - 10:,}, pushed {switch}: {seconds[ROUNDS // 2]:.2f} s", flush=True)
 
 
 def measure_sink(plans: Plans, server: Server, scale: int) -> None:
@@ -236,6 +285,8 @@ def main(quick: bool = False) -> None:
         with session(folder) as spark:
             plans = Plans(spark, server, folder)
             measure_source(plans, server, scale)
+            measure_small_topics(plans, server, 1000)
+            measure_filter(plans, server, f"projects/bench/topics/read-100-{len(REPEATING)}", 4_000_000 // scale)
             measure_sink(plans, server, scale)
         if not quick:
             measure_archive(server, folder, ARCHIVED)

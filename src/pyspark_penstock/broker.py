@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import Access
@@ -101,6 +101,18 @@ class Patience:
         threading.Event().wait(min(PAUSE_SECONDS, self._until - now))
 
 
+class Span(NamedTuple):
+    """A range of one topic."""
+
+    topic: str
+    first: int
+    until: int
+    identity: str = ""  # of the topic that is meant
+
+    def asked(self) -> dict[str, Any]:
+        return self._asdict()
+
+
 class Broker:
     """One broker, as the tasks and the driver of a query talk to it."""
 
@@ -124,17 +136,17 @@ class Broker:
                     raise told(error) from None
                 patience.wait(error)
 
-    def read(self, topic: str, first: int, until: int, columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
-        """A range in batches. A connection that breaks is made again, and reading goes on where it was."""
+    def read(self, spans: Sequence[Span], columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
+        """Ranges in batches. A connection that breaks is made again, and reading goes on where it was."""
         import pyarrow as pa
 
         patience = Patience(self.access)
-        at = first
-        while at < until:
-            before = at
+        left = [span for span in spans if span.first < span.until]
+        while left:
+            before = left
             try:
-                for batch in self._stream(topic, at, until, columns, lossy):
-                    at = _after(batch, at, lossy)
+                for batch in self._stream(left, columns, lossy):
+                    left = after(left, batch, lossy)
                     patience.refill()
                     yield batch
             except pa.ArrowException as error:
@@ -142,17 +154,16 @@ class Broker:
                     raise told(error) from None
                 patience.wait(error)
                 continue
-            if lossy and at < until and at == before:
-                return  # all that was left has been removed
-            if at == before:
+            if lossy:
+                return  # whatever is left has been removed
+            if left == before:
+                topic, at, until, _ = left[0]
                 raise PenstockError(f"the broker sent nothing of {topic} from offset {at} to {until}", "internal")
 
-    def _stream(
-        self, topic: str, first: int, until: int, columns: Sequence[str], lossy: bool
-    ) -> Iterator[pa.RecordBatch]:
+    def _stream(self, spans: Sequence[Span], columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
         from pyarrow import flight
 
-        wanted = {"topic": topic, "first": first, "until": until, "columns": list(columns), "lossy": lossy}
+        wanted = {"ranges": [span.asked() for span in spans], "columns": list(columns), "lossy": lossy}
         stream = _connections.get(self.access).do_get(flight.Ticket(json.dumps(wanted).encode()), self.calling())
         try:
             for chunk in stream:
@@ -177,11 +188,23 @@ class Broker:
         return flight.FlightCallOptions(timeout=seconds, headers=headers)
 
 
-def _after(batch: pa.RecordBatch, at: int, lossy: bool) -> int:
-    """The offset that follows a batch. Only a lossy read can jump, and it always has the column that shows it."""
-    if lossy and batch.num_rows:
-        return int(batch.column("offset")[-1].as_py()) + 1
-    return at + int(batch.num_rows)
+def after(spans: Sequence[Span], batch: pa.RecordBatch, lossy: bool) -> list[Span]:
+    """What is left of ranges after a batch. Only a lossy read can jump, and its columns show where it is."""
+    left = list(spans)
+    if lossy:
+        topic, offset = batch.column("topic")[-1].as_py(), int(batch.column("offset")[-1].as_py())
+        while not (left[0].topic == topic and left[0].first <= offset < left[0].until):
+            del left[0]
+        left[0] = left[0]._replace(first=offset + 1)
+    else:
+        rows = int(batch.num_rows)
+        while rows:
+            taken = min(rows, left[0].until - left[0].first)
+            left[0] = left[0]._replace(first=left[0].first + taken)
+            rows -= taken
+            if rows:
+                del left[0]
+    return left if left[0].first < left[0].until else left[1:]
 
 
 def is_passing(error: Exception) -> bool:

@@ -79,8 +79,8 @@ class Options:
     pattern: str | None = None
     project: str | None = None
     consumer: str | None = None
-    starting: str | dict[str, int] | None = None
-    ending: str | dict[str, int] | None = None
+    starting: str | dict[str, Any] | None = None
+    ending: str | dict[str, Any] | None = None
     starting_time: int | None = None
     ending_time: int | None = None
     strategy: str = "error"
@@ -94,6 +94,7 @@ class Options:
     fail_on_loss: bool = True
     include_attributes: bool = True
     columns: tuple[str, ...] = COLUMNS
+    push_filters: bool = False
     retry_seconds: float = 10.0
     token: str | None = field(default=None, repr=False)
     tls: bool = False

@@ -1,18 +1,22 @@
 """Where reading begins and ends: what the options say, turned into offsets of topics.
 
 The rule kept here: an offset is a place in one topic's log, ends are exclusive, and a set of offsets is a plain
-dictionary sorted by the full names of topics: Spark compares it as text and stores it as it is.
+dictionary sorted by the full names of topics: Spark compares it as text and stores it as it is. Beside the offsets
+stand the identities of their topics: a topic that was deleted and made again has its name, and other messages.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pyspark_penstock.broker import Broker, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
-from pyspark_penstock.values import EARLIEST, LATEST
+from pyspark_penstock.values import EARLIEST, IDENTITIES, LATEST
+
+log = logging.getLogger("pyspark_penstock")
 
 Offsets = dict[str, int]
 GO_ON = "set failOnDataLoss to false to go on without"
@@ -23,17 +27,66 @@ class Bound(NamedTuple):
 
     head: int
     tail: int
+    identity: str = ""  # empty: not known
 
 
 def ordered(offsets: Mapping[str, int]) -> Offsets:
     return dict(sorted(offsets.items()))
 
 
+# ---------------------------------------------------------------------- as Spark keeps them
+
+
+def places(said: Mapping[str, Any]) -> Offsets:
+    """The offsets in what Spark keeps."""
+    return {name: place for name, place in said.items() if name != IDENTITIES}
+
+
+def identities(said: Mapping[str, Any]) -> dict[str, str]:
+    """Which topics they are of; none in what an older release wrote."""
+    return dict(said.get(IDENTITIES, {}))
+
+
+def kept(offsets: Mapping[str, int], known: Mapping[str, Bound]) -> dict[str, Any]:
+    """Offsets as Spark keeps them."""
+    found = {name: known[name].identity for name in sorted(offsets) if name in known and known[name].identity}
+    return ({IDENTITIES: found} if found else {}) | ordered(offsets)
+
+
+def is_replaced(name: str, meant: Mapping[str, str], known: Mapping[str, Bound]) -> bool:
+    """Whether the topic that has the name now is another one than was meant."""
+    there = known[name].identity if name in known else ""
+    return meant.get(name, there) != there and there != ""
+
+
+def replaced(name: str) -> str:
+    return (
+        f"{name} was deleted and made again since it was read, and what was left in it is lost; use a new checkpoint, "
+        "or set failOnDataLoss to false to go on with all that the new topic has"
+    )
+
+
+# ---------------------------------------------------------------------- as the options say them
+
+
 def bounds(broker: Broker, options: Options, **more: Any) -> dict[str, Bound]:
     """The topics that are asked for, by full name."""
-    asked = {"pattern": options.pattern} if options.pattern else {"topics": list(options.source_topics)}
-    said = broker.ask("bounds", **asked, **more)["topics"]
-    return {name: Bound(said[name]["head"], said[name]["tail"]) for name in sorted(said)}
+    asked: dict[str, Any] = {"topics": list(options.source_topics)}
+    if options.pattern:
+        asked = {"pattern": options.pattern} | ({"project": options.project} if options.project else {})
+    return bounds_in(broker.ask("bounds", **asked, **more))
+
+
+def bounds_in(answer: Mapping[str, Any]) -> dict[str, Bound]:
+    said = sorted(answer["topics"].items())
+    return {name: Bound(bound["head"], bound["tail"], bound["identity"]) for name, bound in said}
+
+
+def no_match(options: Options) -> str:
+    return (
+        f"no topic matches topicPattern {options.pattern}; it is compared with the whole name, projects/P/topics/T, "
+        "or with the short one in the default project"
+    )
 
 
 def starting(broker: Broker, options: Options, known: Mapping[str, Bound], default: str) -> Offsets:
@@ -43,8 +96,15 @@ def starting(broker: Broker, options: Options, known: Mapping[str, Bound], defau
     said = options.starting or default
     if isinstance(said, str):
         return ordered({name: bound.head if said == "earliest" else bound.tail for name, bound in known.items()})
-    given = _by_full_name(said, known, "startingOffsets")
-    return ordered({name: _place(given.get(name, EARLIEST), bound) for name, bound in known.items()})
+    given = _by_full_name(places(said), known, "startingOffsets")
+    found = {name: _place(given.get(name, EARLIEST), bound) for name, bound in known.items()}
+    for name in known:
+        if is_replaced(name, identities(said), known):
+            if options.fail_on_loss:
+                raise DataLossError(replaced(name), topic=name)
+            log.warning("penstock: %s", replaced(name))
+            found[name] = known[name].head
+    return ordered(found)
 
 
 def may_move(options: Options) -> bool:
@@ -58,11 +118,14 @@ def may_move(options: Options) -> bool:
 def ending(broker: Broker, options: Options, known: Mapping[str, Bound]) -> Offsets:
     """Where to end in each topic, exclusive."""
     if options.ending_time is not None:
-        return _find(broker, dict.fromkeys(known, options.ending_time))
+        return find(broker, dict.fromkeys(known, options.ending_time))
     said = options.ending or "latest"
     if isinstance(said, str):
         return ordered({name: bound.tail if said == "latest" else bound.head for name, bound in known.items()})
-    given = _by_full_name(said, known, "endingOffsets")
+    for name in known:
+        if is_replaced(name, identities(said), known):
+            raise DataLossError(f"endingOffsets were taken from another topic: {replaced(name)}", topic=name)
+    given = _by_full_name(places(said), known, "endingOffsets")
     return ordered({name: _place(given.get(name, LATEST), bound) for name, bound in known.items()})
 
 
@@ -70,12 +133,13 @@ def _place(offset: int, bound: Bound) -> int:
     return {EARLIEST: bound.head, LATEST: bound.tail}.get(offset, offset)
 
 
-def _find(broker: Broker, times: Mapping[str, int]) -> Offsets:
+def find(broker: Broker, times: Mapping[str, int]) -> Offsets:
+    """The first offset published then or later, by topic."""
     return ordered(broker.ask("find", times=dict(times))["offsets"]) if times else {}
 
 
 def _at_time(broker: Broker, options: Options, known: Mapping[str, Bound], time: int) -> Offsets:
-    found = _find(broker, dict.fromkeys(known, time))
+    found = find(broker, dict.fromkeys(known, time))
     for name, offset in found.items():
         if offset >= known[name].tail and options.strategy == "error":
             raise PenstockError(
@@ -111,3 +175,7 @@ def shrunk(topic: str, wanted: int, tail: int) -> str:
         f"{topic} ends at offset {tail}, and reading was to begin at {wanted}; was it deleted and made again, "
         "or is this another broker? Set failOnDataLoss to false to go on from there"
     )
+
+
+def backwards(name: str, first: int, until: int) -> str:
+    return f"the batch to run begins at offset {first} of {name} and ends before it, at {until}"

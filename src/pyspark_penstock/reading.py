@@ -1,38 +1,48 @@
 """Reading a batch: ranges of topics, cut into partitions by the broker, each read by one task.
 
-The rule kept here: a partition is a range of offsets and nothing else, so a task can be run again, or twice at the same
+The rule kept here: a partition is ranges of offsets and nothing else, so a task can be run again, or twice at the same
 time, and reads the same rows. No row is touched in Python: batches go to Spark as they come off the wire.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_penstock.broker import Broker, lost
+from pyspark_penstock.broker import Broker, Span, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
-from pyspark_penstock.positions import Bound, bounds, check_kept, ending, starting
+from pyspark_penstock.positions import (
+    Bound,
+    backwards,
+    bounds,
+    check_kept,
+    ending,
+    log,
+    no_match,
+    replaced,
+    starting,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-log = logging.getLogger("pyspark_penstock")
+# A task takes Spark tens of milliseconds, in which a reader sends about as much.
+SHARED_BYTES = 8 << 20
+SHARED_ROWS = 200_000
+SHARED_RANGES = 500
 
 
 class RangePartition(InputPartition):
-    """A range of one topic, and where to get it."""
+    """Ranges of topics, and where to get them: most often one, several where they are small."""
 
-    def __init__(self, endpoint: str, topic: str, first: int, until: int) -> None:
+    def __init__(self, endpoint: str, *spans: Span) -> None:
         super().__init__(None)
         self.endpoint = endpoint
-        self.topic = topic
-        self.first = first
-        self.until = until
+        self.spans = spans
 
 
 class PenstockReader(DataSourceReader):
@@ -45,13 +55,12 @@ class PenstockReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         broker = Broker(self.options.access)
         known = bounds(broker, self.options)
+        if not known and self.options.pattern:
+            raise PenstockError(no_match(self.options))
         first = starting(broker, self.options, known, "earliest")
         until = ending(broker, self.options, known)
         self._check(first, until, known)
-        ranges = {
-            name: (min(max(offset, known[name].head), known[name].tail), until[name]) for name, offset in first.items()
-        }
-        return split(broker, self.options, ranges)
+        return split(broker, self.options, self._narrowed(broker, _clamped(first, until, known)))
 
     def _check(self, first: Mapping[str, int], until: Mapping[str, int], known: Mapping[str, Bound]) -> None:
         if self.options.fail_on_loss:
@@ -59,38 +68,84 @@ class PenstockReader(DataSourceReader):
         for name, end in until.items():
             if end > known[name].tail:
                 raise PenstockError(f"endingOffsets asks for offset {end} of {name}, which ends at {known[name].tail}")
+            if first[name] > end and self.options.fail_on_loss:
+                raise PenstockError(backwards(name, first[name], end))
+
+    def _narrowed(self, broker: Broker, spans: list[Span]) -> list[Span]:
+        """What is left of the ranges when filters are applied to them; there are none here."""
+        return spans
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self.options, self.columns, partition)
 
 
-def split(broker: Broker, options: Options, ranges: Mapping[str, tuple[int, int]]) -> list[InputPartition]:
+def _clamped(first: Mapping[str, int], until: Mapping[str, int], known: Mapping[str, Bound]) -> list[Span]:
+    return [
+        Span(name, min(max(first[name], bound.head), bound.tail), until[name], bound.identity)
+        for name, bound in known.items()
+    ]
+
+
+def split(broker: Broker, options: Options, spans: Sequence[Span]) -> list[InputPartition]:
     """The partitions of these ranges, in one question; none if there is nothing to read."""
-    full = [{"topic": name, "first": a, "until": b} for name, (a, b) in sorted(ranges.items()) if a < b]
+    full = [span for span in sorted(spans) if span.first < span.until]
     if not full:
         return []
-    parts = broker.ask(
+    said = broker.ask(
         "split",
-        ranges=full,
+        ranges=[span.asked() for span in full],
         bytes=options.bytes_per_partition,
         rows=options.rows_per_partition,
         parts=options.min_partitions or 1,
-    )["parts"]
-    for topic, wanted, earliest in _gone(broker, full, parts):
+    )
+    for name in said["replaced"]:
+        if options.fail_on_loss:
+            raise DataLossError(replaced(name), topic=name)
+        log.warning("penstock: %s", replaced(name))
+    for topic, wanted, earliest in _gone(broker, [span for span in full if span.topic not in said["replaced"]], said):
         if options.fail_on_loss:
             raise DataLossError(lost(topic, wanted, earliest), topic=topic, wanted=wanted)
         _warn(topic, wanted, earliest)
-    return [RangePartition(options.endpoint, part["topic"], part["first"], part["until"]) for part in parts]
+    identities = {span.topic: span.identity for span in full}
+    parts = [
+        (Span(part["topic"], part["first"], part["until"], identities[part["topic"]]), part["bytes"])
+        for part in said["parts"]
+    ]
+    return [RangePartition(options.endpoint, *group) for group in shared(parts, options)]
 
 
-def _gone(broker: Broker, ranges: list[dict[str, Any]], parts: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+def shared(parts: Sequence[tuple[Span, int]], options: Options) -> list[list[Span]]:
+    """Ranges and their bytes by partition: small ones share one, as a task costs more than they do."""
+    groups: list[list[Span]] = []
+    rows = size = 0
+    spare = len(parts) - (options.min_partitions or 1)  # how many may go with the one before
+    rows_max = options.rows_per_partition or SHARED_ROWS
+    for span, span_bytes in parts:
+        rows, size = rows + span.until - span.first, size + span_bytes
+        fits = rows <= rows_max and size <= min(options.bytes_per_partition, SHARED_BYTES)
+        if groups and spare > 0 and fits and len(groups[-1]) < SHARED_RANGES:
+            _join(groups[-1], span)
+            spare -= 1
+        else:
+            groups.append([span])
+            rows, size = span.until - span.first, span_bytes
+    return groups
+
+
+def _join(group: list[Span], span: Span) -> None:
+    """A topic is in a partition once."""
+    if group[-1].topic == span.topic and group[-1].until == span.first:
+        group[-1] = group[-1]._replace(until=span.until)
+    else:
+        group.append(span)
+
+
+def _gone(broker: Broker, spans: Sequence[Span], said: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     """The broker leaves out what it has no longer: the ranges not all there, as topic, wanted and earliest offset."""
     rows: dict[str, int] = {}
-    for part in parts:
+    for part in said["parts"]:
         rows[part["topic"]] = rows.get(part["topic"], 0) + part["until"] - part["first"]
-    cut = {
-        each["topic"]: each["first"] for each in ranges if rows.get(each["topic"], 0) < each["until"] - each["first"]
-    }
+    cut = {span.topic: span.first for span in spans if rows.get(span.topic, 0) < span.until - span.first}
     if not cut:
         return []
     heads = broker.ask("bounds", topics=list(cut))["topics"]
@@ -106,18 +161,26 @@ def read(options: Options, columns: Sequence[str], partition: InputPartition) ->
     if not isinstance(partition, RangePartition):
         return
     lossy = not options.fail_on_loss
-    # A read that may jump over lost messages shows where it is by their offsets.
-    fetched = tuple(columns) if not lossy or "offset" in columns else (*columns, "offset")
-    at = partition.first
+    # A read that may jump over lost messages shows where it is by their topics and offsets.
+    fetched = (*columns, *(name for name in ("topic", "offset") if lossy and name not in columns))
+    spans = list(partition.spans)
     broker = Broker(replace(options.access, endpoint=partition.endpoint))
-    for batch in broker.read(partition.topic, partition.first, partition.until, fetched, lossy):
+    for batch in broker.read(spans, fetched, lossy):
         if lossy:
-            at = _warn_of_gap(partition.topic, at, batch)
+            spans = _warn_of_gaps(spans, batch)
         yield batch if batch.schema.names == list(columns) else batch.select(list(columns))
 
 
-def _warn_of_gap(topic: str, expected: int, batch: pa.RecordBatch) -> int:
-    found = int(batch.column("offset")[0].as_py())
-    if found > expected:
-        _warn(topic, expected, found)
-    return found + int(batch.num_rows)
+def _warn_of_gaps(spans: list[Span], batch: pa.RecordBatch) -> list[Span]:
+    """Say what is missing before the rows of each topic in a batch; what is left to read after it."""
+    import pyarrow.compute as pc
+
+    wanted = {span.topic: span.first for span in spans}
+    first = 0
+    for until in pc.run_end_encode(batch.column("topic")).run_ends.to_pylist():
+        topic, offset = (batch.column(name)[first].as_py() for name in ("topic", "offset"))
+        if offset > wanted[topic]:
+            _warn(topic, wanted[topic], offset)
+        wanted[topic] = batch.column("offset")[until - 1].as_py() + 1
+        first = until
+    return [span._replace(first=wanted[span.topic]) for span in spans]

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_penstock.errors import PenstockError
+from pyspark_penstock.filters import FilteringReader
 from pyspark_penstock.options import parse
 from pyspark_penstock.reading import PenstockReader
 from pyspark_penstock.schema import check_sink, struct, wanted_columns
@@ -44,7 +45,7 @@ class PenstockDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         self.asked.check(Use.BATCH_READ)
-        return PenstockReader(self.asked, wanted_columns(schema))
+        return (FilteringReader if self.asked.push_filters else PenstockReader)(self.asked, wanted_columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         # Spark drops an error that is raised here, so the reader says it at the first question.

@@ -22,11 +22,29 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_penstock.broker import Broker
+from pyspark_penstock.broker import Broker, Span
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import Options
-from pyspark_penstock.positions import GO_ON, Bound, Offsets, bounds, check_kept, may_move, ordered, starting
-from pyspark_penstock.reading import log, read, split
+from pyspark_penstock.positions import (
+    GO_ON,
+    Bound,
+    Offsets,
+    backwards,
+    bounds,
+    bounds_in,
+    check_kept,
+    identities,
+    is_replaced,
+    kept,
+    log,
+    may_move,
+    no_match,
+    ordered,
+    places,
+    replaced,
+    starting,
+)
+from pyspark_penstock.reading import read, split
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +61,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.columns = tuple(columns)
         self.refusal = refusal  # what is wrong with the options
         self.broker = Broker(options.access)
-        self._start: Offsets | None = None
+        self._start: dict[str, Any] | None = None
         self._start_may_move = False  # whether another instance would start elsewhere
         self._planned = False  # whether this instance has decided where a batch ends
         self._known: dict[str, Bound] = {}  # the topics that are read
@@ -51,6 +69,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._pinned: Offsets | None = None  # where an AvailableNow run ends
         self._tails: Offsets | None = None
         self._holding_since: float | None = None  # since when messages wait for minOffsetsPerTrigger
+        self._joined: Offsets = {}  # where topics begin that came later
+        self._lamented: set[str] = set()  # said once
 
     def _check_options(self) -> None:
         if self.refusal is not None:
@@ -62,9 +82,11 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check_options()
         if self._start is None:
             known = bounds(self.broker, self.options)
+            if not known:
+                log.warning("penstock: %s; the query waits for one", no_match(self.options))
             begin = starting(self.broker, self.options, known, "latest")
             self._start_may_move = may_move(self.options)
-            self._start = self._pin(begin) if self.options.consumer and begin else begin
+            self._start = kept(self._pin(begin) if self.options.consumer and begin else begin, known)
             log.info("penstock: starts at %s", self._start)
         return dict(self._start)
 
@@ -72,6 +94,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the cursors stand: the first to name them says where, everybody after goes on from there."""
         said = self.broker.ask("cursor.open", name=self.options.consumer, offsets=begin, many=self.options.many)
         self._start_may_move = self._start_may_move and bool(said["opened"])
+        for name in said.get("replaced", ()):
+            log.warning("penstock: %s was deleted and made again; all that it has now is read", name)
         return ordered(said["offsets"])
 
     # ------------------------------------------------------------------ where a batch ends
@@ -91,15 +115,31 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         self._check_options()
         self._planned = True
-        begin = self._begin(start)
-        end = self._end(begin, limit)
+        meant = identities(start)
+        begin, end = self._planned_range(places(start), meant, limit)
         if self._pinned is None and not self._enough(begin, end, limit) and self._await_more(begin, end):
-            begin = self._begin(start)
-            end = self._end(begin, limit)
+            begin, end = self._planned_range(places(start), meant, limit)
         if not self._enough(begin, end, limit):
-            return ordered(start)  # the very same text, so that Spark sees nothing new
+            return dict(start)  # the very same text, so that Spark sees nothing new
         self._holding_since = None
-        return dict(end)
+        return kept(end, self._known)
+
+    def _planned_range(self, start: Offsets, meant: dict[str, str], limit: ReadLimit) -> tuple[Offsets, Offsets]:
+        """Where a batch begins and ends that follows this; in a topic that was made again it begins anew."""
+        begin = self._begin(start)
+        end, known = self._limited(begin, limit)
+        anew = [name for name in begin if is_replaced(name, meant, known)]
+        for name in anew:
+            self._lament(replaced(name))
+        if anew or any(not known[name].head <= at <= known[name].tail for name, at in begin.items()):
+            begin |= {name: known[name].head for name in anew}
+            if self.options.fail_on_loss:
+                check_kept(begin, known)
+            there = {name: min(max(at, known[name].head), known[name].tail) for name, at in begin.items()}
+            end, known = self._limited(there, limit)
+        self._known |= known
+        self._tails = ordered({name: bound.tail for name, bound in known.items()})
+        return begin, end
 
     def _begin(self, start: Mapping[str, int]) -> Offsets:
         """Where the next batch begins; a topic that is new here begins with its earliest message."""
@@ -109,10 +149,20 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise DataLossError(f"{gone[0]}, which this query reads, is not there any more; {GO_ON}")
         for name in gone:
             log.warning("penstock: %s, which this query reads, is not there any more", name)
-        return ordered({name: start.get(name, bound.head) for name, bound in self._known.items()})
+        new = {name: bound.head for name, bound in self._known.items() if name not in start}
+        return ordered({name: start[name] for name in self._known if name in start} | self._joining(new))
+
+    def _joining(self, heads: Offsets) -> Offsets:
+        """Where topics begin that the batch before did not have: at their cursor, or with their earliest message."""
+        unknown = {name: head for name, head in heads.items() if name not in self._joined}
+        if unknown and self.options.consumer:
+            unknown = self._pin(unknown)
+        self._joined |= unknown
+        return {name: self._joined[name] for name in heads}
 
     def _is_read(self, name: str) -> bool:
-        return self.options.pattern is not None and re.fullmatch(self.options.pattern, name) is not None
+        pattern = self.options.pattern
+        return pattern is not None and any(re.fullmatch(pattern, each) for each in (name, name.rpartition("/")[2]))
 
     def _look_for_topics(self) -> None:
         now = time.monotonic()
@@ -121,20 +171,9 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._known = bounds(self.broker, self.options)
             self._known_since = now
 
-    def _end(self, begin: Offsets, limit: ReadLimit) -> Offsets:
-        """The end of a batch that begins here, as far as the limits and the pinned end allow."""
-        if not begin:
-            return begin
-        end, known = self._limited(begin, limit)
-        if any(not known[name].head <= at <= known[name].tail for name, at in begin.items()):
-            if self.options.fail_on_loss:
-                check_kept(begin, known)
-            there = {name: min(max(at, known[name].head), known[name].tail) for name, at in begin.items()}
-            end, known = self._limited(there, limit)
-        self._tails = ordered({name: bound.tail for name, bound in known.items()})
-        return end
-
     def _limited(self, begin: Offsets, limit: ReadLimit) -> tuple[Offsets, dict[str, Bound]]:
+        if not begin:
+            return begin, {}
         asked: dict[str, Any] = {"from": begin, **_sizes(limit, self.options)}
         if self._pinned is not None:
             asked["until"] = {name: max(self._pinned[name], at) for name, at in begin.items()}
@@ -144,7 +183,9 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if error.code == "invalid_argument":  # a topic may end before the batch begins
                 return begin, self._bounds_of(begin)
             raise
-        known = {name: Bound(head, said["tails"][name]) for name, head in said["heads"].items()}
+        known = {
+            name: Bound(head, said["tails"][name], said["identities"][name]) for name, head in said["heads"].items()
+        }
         return ordered(said["until"]), known
 
     # ------------------------------------------------------------------ waiting for more
@@ -177,23 +218,31 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._check_start(start)
-        heads = self._heads([name for name in end if name not in start])
-        ranges = {name: (start.get(name, heads.get(name, 0)), until) for name, until in end.items()}
-        for name, (first, until) in ranges.items():
-            if first > until:
-                self._lament(_backwards(name, first, until))
-        return split(self.broker, self.options, ranges)
+        before, meant, after = places(start), identities(end), places(end)
+        # A topic that is new in this batch, or was made again before it.
+        was = identities(start)
+        anew = {name for name in after if name in was and name in meant and was[name] != meant[name]}
+        heads = self._heads([name for name in after if name not in before or name in anew])
+        first = before | {name: head for name, head in heads.items() if name in anew}
+        first |= self._joining({name: head for name, head in heads.items() if name not in before})
+        for name, until in after.items():
+            if first[name] > until:
+                self._lament(_planned_elsewhere(name, first[name], until))
+        return split(
+            self.broker,
+            self.options,
+            [Span(name, first[name], until, meant.get(name, "")) for name, until in after.items()],
+        )
 
     def _heads(self, names: list[str]) -> Offsets:
-        return {name: bound.head for name, bound in self._bounds_of(names).items()}
+        return {name: bound.head for name, bound in self._bounds_of(names).items()} if names else {}
 
     def _bounds_of(self, names: Iterable[str]) -> dict[str, Bound]:
-        said = self.broker.ask("bounds", topics=list(names))["topics"]
-        return {name: Bound(bound["head"], bound["tail"]) for name, bound in said.items()}
+        return bounds_in(self.broker.ask("bounds", topics=list(names)))
 
     def _check_start(self, start: Mapping[str, int]) -> None:
         """A first batch that Spark runs again must begin where it began: refuse to guess."""
-        if not self._planned and self._start_may_move and start == self._start:
+        if not self._planned and self._start_may_move and places(start) == places(self._start or {}):
             self._lament(
                 "the first batch of this query is run again, and where it began was not kept; "
                 "set startingOffsets to where it is to begin, and give queries that start at latest a consumerName"
@@ -202,7 +251,9 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _lament(self, sentence: str) -> None:
         if self.options.fail_on_loss:
             raise DataLossError(sentence)
-        log.warning("penstock: %s", sentence)
+        if sentence not in self._lamented:
+            log.warning("penstock: %s", sentence)
+        self._lamented.add(sentence)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self.options, self.columns, partition)
@@ -212,7 +263,13 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self.options.consumer or not end:
             return
         try:
-            self.broker.ask("cursor.advance", name=self.options.consumer, offsets=end, many=self.options.many)
+            self.broker.ask(
+                "cursor.advance",
+                name=self.options.consumer,
+                offsets=places(end),
+                identities=identities(end),
+                many=self.options.many,
+            )
         except UnreachableError as error:
             log.warning("%s; the cursor follows with the next batch", error)
 
@@ -232,8 +289,8 @@ def _sizes(limit: ReadLimit, options: Options) -> dict[str, int | None]:
     return {"rows": rows, "bytes": size}
 
 
-def _backwards(name: str, first: int, until: int) -> str:
+def _planned_elsewhere(name: str, first: int, until: int) -> str:
     return (
-        f"the batch to run begins at offset {first} of {name} and ends before it, at {until}: it was planned with "
-        "another start; name the query with consumerName, so that its start is kept, and use a new checkpoint"
+        f"{backwards(name, first, until)}: it was planned with another start; name the query with consumerName, so "
+        "that its start is kept, and use a new checkpoint"
     )

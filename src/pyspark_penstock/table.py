@@ -234,6 +234,16 @@ TABLE = (
         "The columns to read; Spark cannot push a select down, this does.",
     ),
     Option(
+        "pushFilters",
+        "push_filters",
+        BATCH,
+        values.truth,
+        _TRUTH,
+        "false",
+        "Read only where conditions on offset, topic and publish_time can match; for a DataFrame that is used in one "
+        "place, with Spark's switch for it on, see Tuning.",
+    ),
+    Option(
         "retryTimeoutSeconds",
         "retry_seconds",
         ALL,

@@ -10,8 +10,10 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 EARLIEST, LATEST = -2, -1  # as Kafka's JSON says them
+IDENTITIES = "identities"  # the key beside the topics of a set of offsets
 
 SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20}
 SIZES |= {"g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30}
@@ -103,10 +105,19 @@ def instant(value: str) -> int:
     return round(moment.timestamp() * 1_000_000)
 
 
-def offsets(value: str) -> dict[str, int]:
-    """`{"topic": 12, "other": -1}`, as a checkpoint and the progress of a query print them."""
+def offsets(value: str) -> dict[str, Any]:
+    """`{"topic": 12, "other": -1}`, as a checkpoint and the progress of a query print them.
+
+    Those also say which topics they mean, as a topic that is made again has the same name.
+    """
     said = json.loads(value)
-    if not isinstance(said, dict) or not all(_is_offset(place) for place in said.values()):
+    if not isinstance(said, dict):
+        raise ValueError(value)
+    places = {name: place for name, place in said.items() if name != IDENTITIES}
+    identities = said.get(IDENTITIES, {})
+    if not isinstance(identities, dict) or not all(isinstance(each, str) for each in identities.values()):
+        raise ValueError(value)
+    if not all(_is_offset(place) for place in places.values()):
         raise ValueError(value)
     return said
 
@@ -115,7 +126,7 @@ def _is_offset(place: object) -> bool:
     return isinstance(place, int) and not isinstance(place, bool) and place >= EARLIEST
 
 
-def position(value: str) -> str | dict[str, int]:
+def position(value: str) -> str | dict[str, Any]:
     known = value.strip().lower()
     return known if known in {"earliest", "latest"} else offsets(value)
 

@@ -88,6 +88,36 @@ def test_a_cursor_of_another_topic_is_not_moved(client: Client) -> None:
         client.act("cursor.advance", name="moved", offsets={"mo-b": 3})
 
 
+def test_a_consumer_has_one_cursor_in_a_topic_however_it_names_it(either: Client) -> None:
+    """One topic became several, and one again: nothing is left behind to hold messages."""
+    for topic in ("one-a", "one-b"):
+        either.fill(topic, 10)
+    either.act("cursor.open", name="turned", offsets={"one-a": 4})
+    both = either.act("cursor.open", name="turned", offsets={"one-a": 0, "one-b": 0})
+    assert both["offsets"] == {T + "one-a": 4, T + "one-b": 0}
+    either.act("cursor.advance", name="turned", offsets={"one-a": 6, "one-b": 7})
+    assert either.act("cursor.open", name="turned", offsets={"one-b": 0})["offsets"] == {T + "one-b": 7}
+    found = [(each["topic"], each["offset"]) for each in either.act("cursor.list", name="turned")["cursors"]]
+    assert sorted(found) == [(T + "one-a", 6), (T + "one-b", 7)]
+
+
+def test_a_cursor_in_a_topic_that_was_made_again_begins_anew(disk: FlightServer, client: Client) -> None:
+    client.fill("anew", 10)
+    was = client.bounds("anew")["identity"]
+    for name in ("opener", "mover"):
+        client.act("cursor.open", name=name, offsets={"anew": 8})
+    disk.fetch("pubsub", "/v1/projects/penstock/topics/anew", method="DELETE")
+    client.fill("anew", 20)
+    now = client.bounds("anew")["identity"]
+    opened = client.act("cursor.open", name="opener", offsets={"anew": 15})
+    assert opened == {"offsets": {T + "anew": 0}, "opened": [T + "anew"], "replaced": [T + "anew"]}
+    # A reader of the old topic does not move a cursor in the new one.
+    old = client.act("cursor.advance", name="mover", offsets={"anew": 9}, identities={"anew": was})
+    assert old == {"offsets": {}}
+    new = client.act("cursor.advance", name="mover", offsets={"anew": 12}, identities={"anew": now})
+    assert new == {"offsets": {T + "anew": 12}}
+
+
 def test_bad_names_and_unknown_topics(client: Client) -> None:
     client.fill("nam", 1)
     for name in ("", "a/b", "a b", "-a", "x" * 201):

@@ -16,11 +16,14 @@ T = "projects/penstock/topics/"
 def test_bounds_by_name_by_pattern_and_of_all(either: Client) -> None:
     for topic in ("bo-a", "bo-b", "other"):
         either.fill(topic, 3)
-    assert either.act("bounds", topics=["bo-a", T + "other"]) == {
-        "topics": {T + "bo-a": {"head": 0, "tail": 3, "bytes": 6}, T + "other": {"head": 0, "tail": 3, "bytes": 6}}
-    }
+    found = either.act("bounds", topics=["bo-a", T + "other"])["topics"]
+    names = {topic: bound.pop("identity") for topic, bound in found.items()}
+    assert found == {T + "bo-a": {"head": 0, "tail": 3, "bytes": 6}, T + "other": {"head": 0, "tail": 3, "bytes": 6}}
+    assert len(set(names.values())) == 2
     assert set(either.act("bounds", pattern=".*/bo-.")["topics"]) == {T + "bo-a", T + "bo-b"}
-    assert either.act("bounds", pattern="bo-a")["topics"] == {}  # the whole full name counts
+    assert set(either.act("bounds", pattern="bo-.")["topics"]) == {T + "bo-a", T + "bo-b"}  # in the default project
+    assert either.act("bounds", pattern="bo-.", project="elsewhere")["topics"] == {}
+    assert either.act("bounds", pattern="bo")["topics"] == {}  # the whole name counts
     assert {T + "bo-a", T + "other"} <= set(either.act("bounds")["topics"])
 
 
@@ -88,6 +91,7 @@ def test_a_limit_in_rows_is_shared_by_backlog(either: Client) -> None:
     either.fill("li-a", 300)
     either.fill("li-b", 100)
     found = either.act("limit", **{"from": {"li-a": 0, "li-b": 0}, "rows": 40})
+    found.pop("identities")
     assert found == {
         "until": {T + "li-a": 30, T + "li-b": 10},
         "heads": {T + "li-a": 0, T + "li-b": 0},

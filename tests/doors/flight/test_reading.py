@@ -141,6 +141,9 @@ def test_a_client_that_leaves_ends_its_scan(disk: FlightServer, client: Client) 
         (b'{"topic": "bad", "first": -1, "until": 4}', "invalid_argument", "-1"),
         (b'{"topic": "bad", "first": 0, "until": 1, "columns": ["dat"]}', "invalid_argument", "dat"),
         (b'{"topic": "bad", "first": 0, "until": 1, "columns": []}', "invalid_argument", "column"),
+        (b'{"topic": "bad", "first": 0, "until": 1, "ranges": []}', "invalid_argument", "exclude each other"),
+        (b'{"ranges": []}', "invalid_argument", "1 to 10000 ranges"),
+        (b'{"ranges": [{"topic": "bad", "first": 0}]}', "invalid_argument", "until"),
         (b'{"topic": "a/b", "first": 0, "until": 1}', "invalid_argument", "projects/PROJECT/topics/TOPIC"),
         (b'{"topic": "nobody", "first": 0, "until": 1}', "not_found", "projects/penstock/topics/nobody"),
     ],
@@ -154,6 +157,37 @@ def test_a_bad_ticket_is_refused_in_one_sentence(client: Client, ticket: bytes, 
     assert words in caught.value.message
     assert "\n" not in caught.value.message
     assert "Traceback" not in str(caught.value.__cause__)
+
+
+def test_several_ranges_are_read_one_after_the_other_in_few_batches(either: Client) -> None:
+    names = [f"many-{number:02d}" for number in range(30)]
+    for name in names:
+        either.fill(name, 3)
+    ranges = [{"topic": name, "first": 1, "until": 3} for name in names]
+    found = either.get(ranges=ranges, columns=["topic", "offset", "data"])
+    wanted = [(f"projects/penstock/topics/{name}", offset) for name in names for offset in (1, 2)]
+    assert [(row["topic"], row["offset"]) for row in found.to_pylist()] == wanted
+    assert found.column("data").num_chunks == 1
+
+
+def test_a_range_of_a_topic_that_was_made_again_is_out_of_range(disk: FlightServer, client: Client) -> None:
+    client.fill("again", 5)
+    was = client.bounds("again")["identity"]
+    disk.fetch("pubsub", "/v1/projects/penstock/topics/again", method="DELETE")
+    client.fill("again", 9)
+    old = {"topic": "again", "first": 2, "until": 5, "identity": was}
+    with pytest.raises(Refused, match=r"out_of_range: Topic .*again was deleted and made again"):
+        client.get(ranges=[old])
+    assert client.get(ranges=[old], lossy=True).num_rows == 0
+    now = client.bounds("again")["identity"]
+    assert client.get(ranges=[old | {"identity": now}]).num_rows == 3
+    assert client.act("split", ranges=[old], bytes=100) == {"parts": [], "replaced": ["projects/penstock/topics/again"]}
+
+
+def test_columns_that_follow_from_the_place_are_those_of_the_messages(either: Client) -> None:
+    either.fill("placed", 25, per_batch=10)
+    whole = either.get(topic="placed", first=3, until=21).select(["topic", "offset", "message_id"])
+    assert either.get(topic="placed", first=3, until=21, columns=["message_id", "topic", "offset"]).equals(whole)
 
 
 def test_what_was_written_is_read_after_a_restart(folder: Path) -> None:

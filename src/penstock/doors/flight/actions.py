@@ -6,7 +6,7 @@ the broker decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from penstock.doors.flight import codec, ranges
@@ -61,7 +61,7 @@ class Actions:
         pattern = codec.compile_pattern(asked.pattern) if asked.pattern is not None else None
         names = None if asked.topics is None else [self._names.topic(name) for name in asked.topics]
         found = self._broker.bounds(names, self._names.topics(asked.after), asked.wait_seconds if asked.after else 0)
-        chosen = [topic for topic in found if pattern is None or pattern.fullmatch(topic.name)]
+        chosen = [t for t in found if pattern is None or self._names.matches(pattern, t.name, asked.project)]
         if names is None:  # rows that wait there belong to other topics
             chosen = [topic for topic in chosen if topic.name != self._staging.topic]
         return {"topics": {topic.name: _shown(topic) for topic in chosen}}
@@ -81,25 +81,24 @@ class Actions:
         topics = self._topics(start)
         spans = [ranges.backlog(self._broker, topics[name], first, until.get(name)) for name, first in start.items()]
         ends = ranges.limited(self._broker, spans, asked.rows, asked.bytes)
-        return {"until": ends, **ranges.heads_and_tails(topics)}
+        return {"until": ends, **ranges.heads_and_tails(topics), "identities": _identities(topics.values())}
 
     def _split(self, asked: codec.Split) -> Any:
         if asked.bytes < 1 or asked.parts < 0 or (asked.rows is not None and asked.rows < 1):
             raise InvalidArgumentError("split: bytes and rows are 1 or more, parts is 0 or more")
-        wanted = [(self._names.topic(each.topic), each.first, each.until) for each in asked.ranges]
-        topics = self._topics({name: 0 for name, _, _ in wanted})
-        spans = []
-        for name, first, until in wanted:
-            first, until = ranges.checked(self._broker, topics[name], first, until, lossy=True)
+        topics = self._topics({self._names.topic(each.topic): 0 for each in asked.ranges})
+        spans, replaced = [], []
+        for each in asked.ranges:
+            topic = topics[self._names.topic(each.topic)]
+            if each.identity not in ("", topic.identity):
+                replaced.append(topic.name)
+                continue
+            first, until = ranges.checked(self._broker, topic, each.first, each.until, lossy=True)
             if first < until:
-                spans.append(ranges.span(self._broker, topics[name], first, until))
+                spans.append(ranges.span(self._broker, topic, first, until))
         parts = ranges.split(self._broker, spans, asked.bytes, asked.rows, asked.parts)
-        return {
-            "parts": [
-                {"topic": part.topic.name, "first": part.first, "until": part.until, "bytes": part.bytes}
-                for part in parts
-            ]
-        }
+        found = [{"topic": p.topic.name, "first": p.first, "until": p.until, "bytes": p.bytes} for p in parts]
+        return {"parts": found, "replaced": replaced}
 
     def _topics(self, named: Mapping[str, Any]) -> dict[str, TopicBounds]:
         return {topic.name: topic for topic in self._broker.bounds(list(named))}
@@ -112,17 +111,21 @@ class Actions:
 
     def _open(self, asked: codec.CursorMove) -> Any:
         seen = self._broker.open_cursors(self._cursors(asked))
-        return {**_offsets(seen), "opened": [each.topic for each in seen if each.opened]}
+        replaced = [each.topic for each in seen if each.replaced]
+        told = {"replaced": replaced} if replaced else {}
+        return {**_offsets(seen), "opened": [each.topic for each in seen if each.opened], **told}
 
     def _advance(self, asked: codec.CursorMove) -> Any:
         return _offsets(self._broker.advance_cursors(self._cursors(asked)))
 
     def _cursors(self, asked: codec.CursorMove) -> list[CursorAt]:
         many = asked.many or len(asked.offsets) > 1
-        return [
-            CursorAt(codec.cursor_name(asked.name, topic, many=many), asked.name, topic, offset)
-            for topic, offset in self._names.topics(asked.offsets).items()
-        ]
+        identities = self._names.topics(asked.identities)
+        found = []
+        for topic, offset in self._names.topics(asked.offsets).items():
+            name, other = (codec.cursor_name(asked.name, topic, many=each) for each in (many, not many))
+            found.append(CursorAt(name, asked.name, topic, offset, identities.get(topic, ""), other))
+        return found
 
     def _list(self, asked: codec.CursorList) -> Any:
         seen = self._broker.cursors(asked.name)
@@ -148,8 +151,13 @@ class Actions:
         return {"actions": {name: action.help for name, action in self.table.items()}}
 
 
-def _shown(topic: TopicBounds) -> dict[str, int]:
-    return {"head": topic.head, "tail": topic.tail, "bytes": topic.position - topic.head_position}
+def _shown(topic: TopicBounds) -> dict[str, Any]:
+    size = topic.position - topic.head_position
+    return {"head": topic.head, "tail": topic.tail, "bytes": size, "identity": topic.identity}
+
+
+def _identities(topics: Iterable[TopicBounds]) -> dict[str, str]:
+    return {topic.name: topic.identity for topic in topics}
 
 
 def _offsets(seen: list[CursorSeen]) -> dict[str, Any]:

@@ -84,9 +84,11 @@ class Broker:
 
     def _check_kept(self, topic: TopicBounds, wanted: int) -> None:
         """Messages are missing: that is right if they are no longer kept."""
-        head = self.topic(topic.name).head
-        if head > wanted:
-            raise OutOfRangeError.of(topic.name, wanted, head)
+        now = self.topic(topic.name)
+        if now.identity != topic.identity:
+            raise OutOfRangeError.replaced(topic.name, wanted)
+        if now.head > wanted:
+            raise OutOfRangeError.of(topic.name, wanted, now.head)
 
     def position(self, topic: TopicBounds, offset: int) -> int:
         """Bytes of the topic before an offset."""

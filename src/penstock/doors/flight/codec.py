@@ -24,17 +24,28 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
     """A JSON object; what is not known is refused by name."""
 
 
-class Ticket(Request):
+class Range(Request):
     topic: str
     first: int
     until: int
+    identity: str = ""  # of the topic that is meant; empty: whichever has the name
+
+
+class Ticket(Request):
+    """One range, or several that are read one after the other."""
+
+    topic: str | None = None
+    first: int | None = None
+    until: int | None = None
     columns: list[str] | None = None
     lossy: bool = False
+    ranges: list[Range] | None = None
 
 
 class Bounds(Request):
     topics: list[str] | None = None
     pattern: str | None = None
+    project: str | None = None  # where a pattern may match short names, instead of the default one
     after: dict[str, int] = {}
     wait_seconds: float = 0
 
@@ -50,12 +61,6 @@ class Limit(Request, rename={"start": "from"}):
     until: dict[str, int] = {}
 
 
-class Range(Request):
-    topic: str
-    first: int
-    until: int
-
-
 class Split(Request):
     ranges: list[Range]
     bytes: int
@@ -67,6 +72,7 @@ class CursorMove(Request):
     name: str
     offsets: dict[str, int]
     many: bool = False
+    identities: dict[str, str] = {}  # of the topics that are meant
 
 
 class CursorList(Request):
@@ -116,6 +122,24 @@ class BatchKey(Request):
     sequence: int
 
 
+RANGES_MAX = 10_000
+
+
+def ranges_of(ticket: Ticket) -> list[Range]:
+    """What a ticket asks for."""
+    topic, first, until = ticket.topic, ticket.first, ticket.until
+    if ticket.ranges is not None:
+        if (topic, first, until) != (None, None, None):
+            raise InvalidArgumentError("ticket: ranges and topic, first and until exclude each other")
+        if not 0 < len(ticket.ranges) <= RANGES_MAX:
+            raise InvalidArgumentError(f"ticket: there are 1 to {RANGES_MAX} ranges")
+        return ticket.ranges
+    if topic is None or first is None or until is None:
+        missing = next(name for name in ("topic", "first", "until") if getattr(ticket, name) is None)
+        raise InvalidArgumentError(f"ticket: object missing required field `{missing}`")
+    return [Range(topic, first, until)]
+
+
 def read(body: bytes, kind: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
@@ -144,6 +168,11 @@ class Names:
                 f"A topic is named projects/PROJECT/topics/TOPIC or just TOPIC, not {name[:100]}"
             )
         return full
+
+    def matches(self, pattern: re.Pattern[str], topic: str, project: str | None) -> bool:
+        """Whether a pattern means a topic: by its whole name, or by the short one where that is enough."""
+        short = topic.removeprefix(f"projects/{project or self._project}/topics/")
+        return pattern.fullmatch(topic) is not None or ("/" not in short and pattern.fullmatch(short) is not None)
 
     def topics(self, names: dict[str, T]) -> dict[str, T]:
         return {self.topic(name): value for name, value in names.items()}

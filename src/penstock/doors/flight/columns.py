@@ -20,6 +20,9 @@ from penstock.journal.port import StoredBatch
 
 ROWS_MAX = 10_000
 BYTES_MAX = 4 << 20
+COUNTED = frozenset({"topic", "offset", "message_id"})  # columns that follow from where a message is
+COUNTED_ROWS = 50_000
+FOLLOWING = frozenset({"attributes", "publish_time", "ordering_key"})  # columns of what is stored after the data
 
 SCHEMA = pa.schema(
     [
@@ -68,14 +71,50 @@ def record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The messages with first <= offset < until of one topic, of whose stored batches there is no gap."""
     schema = chosen_schema(columns)
+    data_only = not FOLLOWING & set(schema.names)
     for batches in _runs(stored):
         start, end = batches[0].first, batches[-1].until
         body = packed(batches)
-        rows: Rows = cut(body) or Decoded.of(body)
+        rows: Rows = cut(body, data_only=data_only) or Decoded.of(body)
         for low, high in _pieces(max(start, first), min(end, until), len(body.body) / len(body.rows)):
             # Made piece by piece: what was just made is sent while it is in the processor's cache.
             run = Run(topic, first_id, low, high - low, rows.slice(low - start, high - low))
             yield pa.RecordBatch.from_arrays([_COLUMNS[name](run) for name in schema.names], schema=schema)
+
+
+def needs_messages(columns: Sequence[str]) -> bool:
+    """Whether these columns say anything that a range does not say already."""
+    return not set(columns) <= COUNTED
+
+
+def counted_batches(
+    topic: str, first_id: int, first: int, until: int, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a range that is kept, by what follows from their places alone: the log is not read."""
+    schema = chosen_schema(columns)
+    for low in range(first, until, COUNTED_ROWS):
+        run = Run(topic, first_id, low, min(COUNTED_ROWS, until - low), NO_ROWS)
+        yield pa.RecordBatch.from_arrays([_COLUMNS[name](run) for name in schema.names], schema=schema)
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows; small batches of many topics are put together."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if waiting and (rows + batch.num_rows > ROWS_MAX or size + batch.nbytes > BYTES_MAX):
+            yield _joined(waiting)
+            waiting, rows, size = [], 0, 0
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def chosen_schema(columns: Sequence[str] | None) -> pa.Schema:
@@ -125,6 +164,7 @@ def _counted(first: int, count: int) -> pa.Array:
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
 
 
+NO_ROWS = Decoded([])
 _COLUMNS: dict[str, Callable[[Run], pa.Array]] = {
     "topic": _topic,
     "offset": _offset,

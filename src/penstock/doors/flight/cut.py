@@ -65,13 +65,15 @@ class Cut(NamedTuple):
         return pa.repeat(NO_KEY, len(self.begin))
 
 
-def cut(packed: Packed) -> Cut | None:
-    """None: not like this."""
+def cut(packed: Packed, *, data_only: bool = False) -> Cut | None:
+    """None: not like this. Where nobody asks for what follows the data, nobody looks at it."""
     if len(packed.rows) < ROWS_MIN or len(packed.body) > BODY_BYTES_MAX or sys.byteorder != "little":
         return None
     try:
         found = _data(packed) if _looks_simple(packed.rows[:SAMPLE]) else None
-        kinds = _kinds(packed, *found) if found is not None else None
+        kinds = None
+        if found is not None:
+            kinds = ([], found[0]) if data_only else _kinds(packed, *found)
     except msgspec.DecodeError:  # `decoded` says what is wrong
         return None
     return Cut(*packed, *found, *kinds) if found is not None and kinds is not None else None

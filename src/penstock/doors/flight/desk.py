@@ -150,7 +150,8 @@ class Desk:
         return pack([await self._cursors.open(each) for each in unpack(body, list[CursorAt])])
 
     async def _advance_cursors(self, body: bytes) -> bytes:
-        return pack([await self._cursors.advance(each) for each in unpack(body, list[CursorAt])])
+        moved = [await self._cursors.advance(each) for each in unpack(body, list[CursorAt])]
+        return pack([each for each in moved if each is not None])
 
     async def _list_cursors(self, body: bytes) -> bytes:
         return pack(self._cursors.list(unpack(body, str)))

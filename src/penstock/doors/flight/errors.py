@@ -49,11 +49,20 @@ class OutOfRangeError(errors.NotFoundError):
         error.topic, error.wanted, error.earliest = topic, wanted, earliest
         return error
 
+    @classmethod
+    def replaced(cls, topic: str, wanted: int) -> OutOfRangeError:
+        """The topic of this name is another one than was meant; `earliest` says nothing then."""
+        error = cls(f"Topic {topic} was deleted and made again; what offset {wanted} meant is gone")
+        error.topic, error.wanted, error.earliest = topic, wanted, -1
+        return error
+
 
 def describe(error: PenstockError) -> dict[str, Any]:
     """An error as the client reads it in `extra_info`."""
     if isinstance(error, OutOfRangeError):
-        place = {"topic": error.topic, "wanted": error.wanted, "earliest": error.earliest}
+        place: dict[str, Any] = {"topic": error.topic, "wanted": error.wanted}
+        if error.earliest >= 0:
+            place["earliest"] = error.earliest
         return {"code": "out_of_range", "message": error.message, **place}
     code = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), "internal")
     return {"code": code, "message": error.message}

@@ -125,10 +125,12 @@ class Published(Letter):
 class CursorAt(Letter):
     """A cursor that is to be, or to go, somewhere."""
 
-    subscription: str
+    subscription: str  # what it is called if it is new
     consumer: str
     topic: str
     offset: int
+    identity: str = ""  # of the topic that is meant; empty: whichever has the name
+    other: str = ""  # what it may be called as well
 
 
 class CursorSeen(Letter):
@@ -137,6 +139,7 @@ class CursorSeen(Letter):
     offset: int
     lag: int
     opened: bool = False
+    replaced: bool = False  # it stood in a topic that was deleted, and begins anew
 
 
 class Decision(Letter):

@@ -19,7 +19,14 @@ from penstock.broker.limits import Limits
 from penstock.doors.flight import codec, ranges
 from penstock.doors.flight.actions import Actions
 from penstock.doors.flight.broker import Broker
-from penstock.doors.flight.columns import SCHEMA, chosen_schema, record_batches
+from penstock.doors.flight.columns import (
+    SCHEMA,
+    chosen_schema,
+    counted_batches,
+    gathered,
+    needs_messages,
+    record_batches,
+)
 from penstock.doors.flight.errors import OutOfRangeError, flight_error, told
 from penstock.doors.flight.letters import TopicBounds
 from penstock.doors.flight.staging import Staging
@@ -77,25 +84,48 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             self._check()
             asked = codec.read(ticket.ticket, codec.Ticket, "ticket")
             columns = _columns(asked.columns)
-            topic = self._broker.topic(self._names.topic(asked.topic))
-            first, until = ranges.checked(self._broker, topic, asked.first, asked.until, lossy=asked.lossy)
-            scan = self._scan(topic, first, until, columns, lossy=asked.lossy)
-            return flight.GeneratorStream(chosen_schema(columns), scan)
+            spans = self._spans(codec.ranges_of(asked), lossy=asked.lossy)
+            scan = self._scan(spans, columns, lossy=asked.lossy)
+            return flight.GeneratorStream(chosen_schema(columns), scan if len(spans) == 1 else gathered(scan))
+
+    def _spans(self, wanted: Sequence[codec.Range], *, lossy: bool) -> list[tuple[TopicBounds, int, int]]:
+        """What there is to read, with the topics it is in."""
+        names = [self._names.topic(each.topic) for each in wanted]
+        topics = {topic.name: topic for topic in self._broker.bounds(list(dict.fromkeys(names)))}
+        found = []
+        for name, each in zip(names, wanted, strict=True):
+            topic = topics[name]
+            if each.identity in ("", topic.identity):
+                found.append((topic, *ranges.checked(self._broker, topic, each.first, each.until, lossy=lossy)))
+            elif not lossy:
+                raise OutOfRangeError.replaced(name, each.first)
+        return found
 
     def _scan(
-        self, topic: TopicBounds, first: int, until: int, columns: list[str] | None, *, lossy: bool
+        self, spans: list[tuple[TopicBounds, int, int]], columns: list[str] | None, *, lossy: bool
     ) -> Iterator[pa.RecordBatch]:
         with told(self._log, "a scan"):
-            while first < until:
-                try:
-                    stored = self._broker.stored(topic, first, until)
-                    for batch in record_batches(topic.name, topic.first_id, stored, first, until, columns):
-                        first += batch.num_rows
-                        yield batch
-                except OutOfRangeError as error:
-                    if not lossy:
-                        raise
-                    first = error.earliest
+            for topic, first, until in spans:
+                yield from self._scan_topic(topic, first, until, columns, lossy=lossy)
+
+    def _scan_topic(
+        self, topic: TopicBounds, first: int, until: int, columns: list[str] | None, *, lossy: bool
+    ) -> Iterator[pa.RecordBatch]:
+        if columns is not None and not needs_messages(columns):
+            yield from counted_batches(topic.name, topic.first_id, first, until, columns)
+            return
+        while first < until:
+            try:
+                stored = self._broker.stored(topic, first, until)
+                for batch in record_batches(topic.name, topic.first_id, stored, first, until, columns):
+                    first += batch.num_rows
+                    yield batch
+            except OutOfRangeError as error:
+                if not lossy:
+                    raise
+                if error.earliest < 0:  # it is another topic by now
+                    return
+                first = error.earliest
 
     # ------------------------------------------------------------------ publishing
 
