@@ -130,7 +130,8 @@ class Model:
             self._dead_letter(subscription, copy)
         for copy in failed:
             ended = self.now if by_holder or copy.due == FOREVER else copy.due
-            again = ended + max(_backoff(subscription.options, copy.attempts), _stuck(subscription.options, copy))
+            stuck = _stuck(subscription.options, copy) if by_holder else 0
+            again = ended + max(_backoff(subscription.options, copy.attempts), stuck)
             copy.leased, copy.due = False, again if delay is None else self.now + int(delay * SECOND)
             copy.receipt = "" if by_holder else copy.receipt
         for copy in [copy for each in failed for copy in _later(subscription, each) if copy.leased]:

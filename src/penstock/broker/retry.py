@@ -36,7 +36,7 @@ def backoff(options: SubscriptionOptions, attempts: int) -> int:
 
 
 def stuck_backoff(options: SubscriptionOptions, attempts: int) -> int:
-    """Nanoseconds until the next delivery of a spent message whose dead letter topic is not there."""
+    """Nanoseconds until a spent message that was handed back, and has no dead letter topic to go to, comes again."""
     doublings = min(max(attempts - options.max_delivery_attempts, 0), 60)
     return int(min(STUCK_MINIMUM_SECONDS * 2**doublings, STUCK_MAXIMUM_SECONDS) * SECOND)
 

@@ -129,7 +129,8 @@ class Returning(Publishing):
         entry = subscription.outstanding[offset]
         since = now if by_holder or entry.due >= FOREVER else entry.due  # a lease ended when it ended, not when seen
         wait = backoff(subscription.options, entry.attempts)
-        if is_spent(subscription.options, entry.attempts):  # and still here: its dead letter topic is not there
+        # Spent and still here: its dead letter topic is not there. A lease that ended has waited long enough by itself.
+        if by_holder and is_spent(subscription.options, entry.attempts):
             wait = max(wait, stuck_backoff(subscription.options, entry.attempts))
         return since + wait
 

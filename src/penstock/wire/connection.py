@@ -64,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None  # pending while the peer does not read
         self._reading = True
         self._peer_done = False  # the peer will send nothing more
+        self._asked: Request | None = None  # being answered
         self._ending = False  # we send nothing more; what still comes in is thrown away
         account = host.budget.account
         self._incoming = account(self._give_up)  # being read, or waiting for its turn
@@ -96,16 +97,23 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._peer_done = True
+        self._tell_left()
         return self.work is not None and not self._ending  # True: we still have answers to send
 
     def connection_lost(self, exc: Exception | None) -> None:
         # Work in progress is not cancelled: what the peer asked for may be half done, and must be done whole.
         self._ending = True
+        self._tell_left()
         self._forget_input()
         self._transport = None
         self._outgoing.close()
         self._release()
         self._host.closed(self)
+
+    def _tell_left(self) -> None:
+        """An answer that only waits for something need not wait for a peer that has gone."""
+        if self._asked is not None and self._asked.on_left is not None:
+            self._asked.on_left()
 
     def pause_writing(self) -> None:
         self._drained = asyncio.get_running_loop().create_future()
@@ -263,9 +271,11 @@ class Connection(asyncio.Protocol):
         if size > SMALL_BYTES:
             self._charge()  # releases it here, so that it fits there
             self._at_work.hold(size)
+        self._asked = turn.request
         try:
             response = await self._response(turn.request)
         finally:
+            self._asked = None
             self._at_work.close()
         self._send(self._encoded(turn, response))
         if self._drained is not None:

@@ -6,7 +6,7 @@ it was given, or `encode` raises and the peer gets a bare 500 instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -28,6 +28,7 @@ class Request:
     peer: str  # the address of the other side, without its port
     index: dict[str, str] = field(repr=False)  # the headers by name; the last of several
     spelled: Sequence[bytes] = ()  # the names of the headers as sent, in the same order
+    on_left: Callable[[], object] | None = None  # set by an answer that waits: called once the peer sends no more
 
     def header(self, name: str, default: str = "") -> str:
         """The value of a header, by its lower-case name; of several, the last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import trustme
 
 from penstock.doors.google import messages as m
 from penstock.doors.google.server import Options
-from tests.doors.google.world import SECONDS, Client, World, opened, rest
+from tests.doors.google.world import SECONDS, Client, World, eventually, opened, rest
 
 TOPIC = "/v1/projects/rest/topics/one"
 
@@ -123,6 +124,21 @@ def test_exactly_once_details_are_told(world: World, client: Client) -> None:
     (details,) = answer["error"]["details"]
     assert (status, details["reason"]) == (400, "EXACTLY_ONCE_ACKID_FAILURE")
     assert details["metadata"] == {f"{number}-9-9": "PERMANENT_FAILURE_INVALID_ACK_ID"}
+
+
+def test_a_pull_whose_caller_left_takes_nothing(world: World, client: Client) -> None:
+    """A message given to nobody would be out of reach until its deadline, and its attempt counted."""
+    topic = client.topic()
+    name = client.subscription(topic)
+    body = b'{"maxMessages": 1}'
+    head = f"POST /v1/{name}:pull HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    host, _, port = world.address.rpartition(":")
+    with socket.create_connection((host, int(port)), SECONDS) as caller:
+        caller.sendall(head + body)
+        eventually(lambda: world.door._parts.pulling._waiting)
+    eventually(lambda: not world.door._parts.pulling._waiting)
+    client.publish(topic, b"x")
+    assert [each.message.data for each in client.pull(name)] == [b"x"]
 
 
 # ---------------------------------------------------------------------- browsers

@@ -211,6 +211,21 @@ def test_a_rollback_names_its_revision(client: Client) -> None:
     assert len(client.call("ListSchemaRevisions", name=name).schemas) == 1
 
 
+@pytest.mark.parametrize("method", ["GetSchema", "DeleteSchemaRevision"])
+def test_a_name_with_half_a_revision_is_refused(client: Client, method: str) -> None:
+    assert client.refused(method, name="projects/p/schemas/half@")[0] == INVALID
+
+
+def test_a_snapshot_does_not_fit_a_topic_made_anew(client: Client) -> None:
+    topic = client.topic()
+    snapshot = client.subscription(topic).replace("subscriptions", "snapshots")
+    client.call("CreateSnapshot", name=snapshot, subscription=snapshot.replace("snapshots", "subscriptions"))
+    client.call("DeleteTopic", topic=topic)
+    client.call("CreateTopic", name=topic)
+    refused = client.refused("Seek", subscription=client.subscription(topic), snapshot=snapshot)
+    assert refused == (INVALID, "The snapshot and the subscription must be of the same topic.")
+
+
 # ---------------------------------------------------------------------- dead letter topics
 
 

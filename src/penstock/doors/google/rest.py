@@ -97,11 +97,25 @@ class Rest:
         fields, enums_as_numbers = parameters(request.query)
         message = request_message(method.request, found, request.body, fields)
         context = Context({}, asyncio.get_running_loop(), message.ByteSize())
-        result = await method.unary(message, context)
+        work = method.unary(message, context)
+        result = await (_unless_left(work, request) if method.waits else work)
         if isinstance(result, bytes):
             result = method.response.FromString(result)
         content = json_format.MessageToDict(result, use_integers_for_enums=enums_as_numbers, descriptor_pool=POOL)
         return Response(200, (JSON,), json.dumps(content).encode())
+
+
+async def _unless_left(work: Awaitable[Any], request: Request) -> Any:
+    """Let a method wait for messages as long as its caller is there: what it took then would be out of reach."""
+    task = asyncio.ensure_future(work)
+    request.on_left = task.cancel
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if task.cancelled():
+            raise CallError(Code.CANCELLED, "The caller left.") from None
+        task.cancel()
+        raise
 
 
 def parameters(query: str) -> tuple[list[tuple[str, str]], bool]:

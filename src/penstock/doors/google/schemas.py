@@ -86,7 +86,7 @@ class Schemas:
     # ------------------------------------------------------------------ looking
 
     async def get(self, request: Any, context: Context) -> Any:
-        name, _, revision = request.name.partition("@")
+        name, revision = parted(request.name)
         revisions = self._found(name)
         return viewed(_chosen(revisions, name, revision) if revision else revisions[-1], request.view or FULL)
 
@@ -117,7 +117,7 @@ class Schemas:
     # ------------------------------------------------------------------ deleting
 
     async def delete_revision(self, request: Any, context: Context) -> Any:
-        name, _, revision = request.name.partition("@")
+        name, revision = parted(request.name)
         revisions = self._found(name)
         if not revision and not request.revision_id:
             raise bad_argument("revision_id")
@@ -152,7 +152,7 @@ class Schemas:
         names.check_project(request.parent)
         which = request.WhichOneof("schema_spec")
         if which == "name":
-            name, _, revision = request.name.partition("@")
+            name, revision = parted(request.name)
             revisions = self._found(name)
             schema = _chosen(revisions, name, revision) if revision else revisions[-1]
         elif which == "schema":
@@ -174,6 +174,14 @@ class Schemas:
         for revision in (settings.first_revision_id, settings.last_revision_id):
             if revision:
                 _chosen(revisions, settings.schema, revision)
+
+
+def parted(name: str) -> tuple[str, str]:
+    """A schema's name and the revision behind it, if there is one."""
+    schema, at, revision = name.partition("@")
+    if at and not revision:
+        raise names.bad_name(name)
+    return schema, revision
 
 
 def check_definition(schema: Any) -> None:

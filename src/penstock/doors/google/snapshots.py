@@ -73,7 +73,7 @@ class Snapshots:
         return response("SeekResponse")()
 
     async def _seek_to_snapshot(self, subscription: SubscriptionMetadata, snapshot: SnapshotDump) -> None:
-        if snapshot.topic_name != subscription.topic:
+        if snapshot.topic != self._queue.topic(subscription.topic).number:  # one made anew is another topic
             raise invalid("The snapshot and the subscription must be of the same topic.")
         await self._queue.seek_to_snapshot(subscription.name, snapshot.name)
 
