@@ -32,7 +32,7 @@ def count(scene: Scene) -> int:
 
 
 def test_put_message(inbox: Scene) -> None:
-    """003 AC1: 201 with id, times and receipt; visibilitytimeout 0..604800, messagettl from 1."""
+    """003 AC1: 201 with id, times and receipt; visibilitytimeout 0..604800, messagettl 1..604800."""
     answer = put(inbox, query="?visibilitytimeout=30&messagettl=3600")
     assert answer.status == 201
     assert answer.text("MessageId")
@@ -42,8 +42,13 @@ def test_put_message(inbox: Scene) -> None:
     assert get(inbox).texts("MessageId") == []
     inbox.clock.advance(30)
     assert get(inbox).texts("MessageText") == [HELLO]
-    for query in ("?visibilitytimeout=604801", "?visibilitytimeout=-1", "?messagettl=0"):
-        assert put(inbox, query=query).status == 400
+    for name, seconds in (("visibilitytimeout", 604801), ("visibilitytimeout", -1)):
+        assert put(inbox, query=f"?{name}={seconds}").code == "OutOfRangeQueryParameterValue"
+    for seconds in (0, -1, 604801):
+        answer = put(inbox, query=f"?messagettl={seconds}")
+        assert (answer.status, answer.code) == (400, "OutOfRangeQueryParameterValue")
+        assert (answer.text("MinimumAllowed"), answer.text("MaximumAllowed")) == ("1", "604800")
+    assert put(inbox, query="?messagettl=604800").status == 201
 
 
 def test_put_message_refuses_empty_text_and_unknown_queues(inbox: Scene) -> None:

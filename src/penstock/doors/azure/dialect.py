@@ -24,6 +24,7 @@ _HYPHENED = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 class Dialect:
     receipt_mismatch: str  # the code for a receipt that is well formed but no longer, or never was, good
     receipt_form_first: bool  # one that is not well formed is refused before queue and message are looked for
+    any_life: bool  # a message may live for more than a week, or for ever
     hidden_for_life: bool  # a message may be hidden for as long as it lives by default, and lives on
     get_visibility_min: int  # the shortest visibility timeout of a get
     existing_queue_is_conflict: bool  # even if its metadata is the same
@@ -88,6 +89,7 @@ def standard(receipt_errors: str = AZURITE_RECEIPTS) -> Dialect:
     return Dialect(
         receipt_mismatch=RECEIPT_ERRORS[receipt_errors],
         receipt_form_first=True,
+        any_life=True,
         hidden_for_life=False,
         get_visibility_min=1,
         existing_queue_is_conflict=False,
@@ -102,6 +104,7 @@ def standard(receipt_errors: str = AZURITE_RECEIPTS) -> Dialect:
 SEED_003 = Dialect(
     receipt_mismatch="InvalidPopReceipt",
     receipt_form_first=False,
+    any_life=False,
     hidden_for_life=True,
     get_visibility_min=0,
     existing_queue_is_conflict=True,

@@ -231,12 +231,13 @@ def _life(call: Call, delay: int) -> tuple[int, Pairs]:
     """Seconds a message lives, and what to say of them. 0: for ever, which the wire writes as -1."""
     seconds = call.integer("messagettl", WEEK_SECONDS)
     text = call.parameters.get("messagettl", "")
-    if seconds == -1:
-        return 0, ()
-    if seconds < 1:
-        raise invalid_value("messagettl", text, "messagettl must be at least 1, or -1 for ever")
-    if seconds > WEEK_SECONDS and call.version < _LONG_LIFE_SINCE:
-        raise out_of_range("messagettl", text, 1, WEEK_SECONDS)
+    if not 1 <= seconds <= WEEK_SECONDS:
+        if not call.dialect.any_life or (seconds > WEEK_SECONDS and call.version < _LONG_LIFE_SINCE):
+            raise out_of_range("messagettl", text, 1, WEEK_SECONDS)
+        if seconds == -1:
+            return 0, ()
+        if seconds < 1:
+            raise invalid_value("messagettl", text, "messagettl must be at least 1, or -1 for ever")
     if seconds <= delay:
         if not text and call.dialect.hidden_for_life:
             return delay + WEEK_SECONDS, ()
