@@ -18,12 +18,15 @@ from pathlib import Path
 from benchmarks.gauge import Lap, Stopwatch, mebibytes, resident_bytes, row
 from benchmarks.rows_in_a_table import TableQueue
 from penstock.assembly import SERVER_LIMITS, open_journal, open_queue
+from penstock.broker.limits import Limits
 from penstock.broker.model import Draft
 from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.faces.blocking import MessageQueue
 
 BODY = b"x" * 256
 BATCHES = (1, 10, 100)
+SUBSCRIPTIONS = (1, 10, 1_000, 10_000)
+CAPPED = Limits(queue_max_messages=100_000)
 
 
 def cycle(queue: MessageQueue, batch: int, rounds: int) -> dict[str, Lap]:
@@ -106,6 +109,23 @@ def rates(label: str, durable: bool, scale: int) -> None:
             print(row("full cycle, 16 callers", lap))
 
 
+def subscribers(scale: int) -> None:
+    """Publishing beside subscriptions that nobody reads: law 6 says that they cost nothing."""
+    for label, limits in (("no caps, as the server", SERVER_LIMITS), ("caps, as a bare MessageQueue", CAPPED)):
+        print(f"memory, publishing one by one to a topic with many subscriptions, {label}")
+        for number in SUBSCRIPTIONS:
+            queue, watch = open_queue(limits=limits), Stopwatch()
+            queue.register_topic("t")
+            for each in range(number):
+                queue.register_subscription(f"s{each}", "t")
+            drafts = [Draft(BODY)]
+            with watch.running():
+                for _ in range(50_000 // scale):
+                    queue.publish("t", drafts)
+            queue.close()
+            print(row(f"{number:,} subscriptions", watch.lap(50_000 // scale)))
+
+
 def fill(queue: MessageQueue, messages: int, size: int) -> Lap:
     watch, drafts = Stopwatch(), [Draft(os.urandom(size)) for _ in range(1000)]
     with watch.running():
@@ -182,6 +202,7 @@ def main(quick: bool = False) -> None:
     scale = 10 if quick else 1
     rates("memory", durable=False, scale=scale)
     rates("SQLite with fsync", durable=True, scale=scale)
+    subscribers(scale)
     backlog(scale)
     memory(scale)
 

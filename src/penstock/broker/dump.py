@@ -79,3 +79,4 @@ class StateDump(NamedTuple):
     documents: dict[str, dict[str, bytes]]  # kind -> name -> body
     identity: str = ""  # empty: written by a release without
     secret: bytes = b""
+    at: int = 0  # when it was made; 0: written by a release without

@@ -37,6 +37,7 @@ class Ledger:
         self.describe_source = describe_source
         self.facts: list[Fact] = []
         self.batches: list[Batch] = []
+        self.recovered_at = 0
         self.refused: dict[str, int] = {}  # publishes refused since the start, by reason
 
     def emit(self, fact: Fact) -> None:
@@ -50,9 +51,13 @@ class Ledger:
         return facts, batches
 
     def recover(self, dump: StateDump | None, facts: Iterable[Fact]) -> None:
+        """`recovered_at` becomes the latest instant that what was recovered knows of."""
         self.state = State.load(dump) if dump is not None else State()
+        at = dump.at if dump is not None else 0
         for fact in facts:
             self.state.apply(fact)
+            at = max(at, getattr(fact, "at", 0))
+        self.recovered_at = max([at, *(subscription.used_at for subscription in self.state.subscriptions.values())])
         if not self.state.identity:
             secret = b"".join(self.draw().to_bytes(8, "big") for _ in range(2))
             self.emit(StoreNamed(f"{self.draw():016x}{self.draw():016x}", secret))

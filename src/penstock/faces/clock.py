@@ -41,6 +41,12 @@ class Clock(Protocol):
     def wall(self) -> int:
         """Nanoseconds since 1970, as everybody else's clock shows them: for what others have dated."""
 
+    def not_before(self, at: int) -> None:
+        """`now` goes on from `at`, if it is not that far: a store knows of things that were decided then.
+
+        Otherwise all that was to last until then, leases, delays, what is retained, would last longer by as much.
+        """
+
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
         """Call `ring` in the running event loop once `now` has come to `at`."""
 
@@ -64,6 +70,9 @@ class SystemClock:
         if offset - self._offset > SECOND:
             log.warning("the clock was set forward by %.1f s: leases go by it", (offset - self._offset) / SECOND)
         self._offset = max(self._offset, offset)
+
+    def not_before(self, at: int) -> None:
+        self._offset = max(self._offset, at - self._elapsed())
 
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
         return _SystemAlarm(self, at, ring)
@@ -109,6 +118,11 @@ class ManualClock:
         if self._behind < 0:
             ahead, self._behind = -self._behind, 0
             self.advance(ahead / SECOND)
+
+    def not_before(self, at: int) -> None:
+        ahead = max(0, at - self._now)
+        self._now += ahead
+        self._behind += ahead
 
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
         alarm = _ManualAlarm(ring)

@@ -15,7 +15,7 @@ from penstock.broker.housekeeping import Broker
 from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes
-from penstock.broker.model import Message
+from penstock.broker.model import SECOND, Message
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.errors import PenstockError, UnavailableError
 from penstock.faces.capacity import CapacityWatch
@@ -65,10 +65,17 @@ class Face:
     def _recover(self) -> None:
         recovered = self._journal.recover()
         self._broker.recover(recovered.dump, recovered.facts)
+        self._go_on_from(self._broker.recovered_at)
         self._journal.sweep({topic.number: topic.head for topic in self._broker.state.topics.values()})
         self._broker.end_endless_leases(self._now())
         self._submit()
         self._pipeline.flush()
+
+    def _go_on_from(self, at: int) -> None:
+        behind = at - self._now()
+        self.clock.not_before(at)
+        if behind >= SECOND:
+            log.warning("The clock is %d seconds behind the store; its time goes on from there", behind // SECOND)
 
     def watch(self, watcher: Watcher) -> None:
         """Tell somebody of every fact from now on."""
@@ -111,7 +118,7 @@ class Face:
         for watcher in self._watchers:
             watcher.heed(facts, broker.state, self._now())
         if pipeline.wants_snapshot():
-            pipeline.close_with(broker.state.dump())
+            pipeline.close_with(broker.state.dump()._replace(at=self._now()))
         return number
 
     def _check(self) -> None:
@@ -200,7 +207,7 @@ class Face:
         try:
             if self._journal.durable and self._pipeline.stalled is None:
                 self._pipeline.add([], [])
-                self._pipeline.close_with(self._broker.state.dump())
+                self._pipeline.close_with(self._broker.state.dump()._replace(at=self._now()))
                 self._pipeline.flush()
         finally:
             self._reads.close()

@@ -187,3 +187,18 @@ def test_a_cancelled_alarm_of_the_system_is_silent() -> None:
         await asyncio.sleep(60)  # of the virtual loop: no real time passes
 
     run(story())
+
+
+def test_a_clock_behind_goes_on_from_where_it_is_told_until_the_wall_is_there() -> None:
+    """Then it follows the wall again: a machine that started with a wrong date and was corrected."""
+    wall, elapsed = 1_000 * SECOND, 0
+    clock = SystemClock(wall=lambda: wall, elapsed=lambda: elapsed)
+    clock.not_before(5_000 * SECOND)
+    assert clock.now() == 5_000 * SECOND
+    wall, elapsed = 1_010 * SECOND, 10 * SECOND
+    assert clock.now() == 5_010 * SECOND
+    assert clock.wall() == 1_010 * SECOND
+    wall, elapsed = 6_000 * SECOND, 11 * SECOND
+    assert clock.now() == 6_000 * SECOND
+    clock.not_before(3_000 * SECOND)
+    assert clock.now() == 6_000 * SECOND

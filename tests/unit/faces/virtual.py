@@ -51,6 +51,9 @@ class LoopClock:
     def now(self) -> int:
         return 1_700_000_000 * SECOND + round(self._loop.time() * SECOND)
 
+    def not_before(self, at: int) -> None:
+        """A queue that lives here is new."""
+
     def wall(self) -> int:
         return self.now()
 
