@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeAlias
@@ -147,7 +148,9 @@ class Server:
 
     def _announce(self, doors: Sequence[Door]) -> None:
         if not is_loopback(self._settings.host):
-            log.warning("listening on %s: whoever reaches this address may use the broker", self._settings.host)
+            unguarded = [door.name for door in doors if not door.guarded]
+            who = f"these doors ask nobody who they are: {', '.join(unguarded)}" if unguarded else "every door asks"
+            log.warning("listening on %s: %s", self._settings.host, who)
         self._write_ready_file(doors)
         with suppress(OSError):  # nobody reads our output; that is no reason to stop
             self._out.write(banner(self._settings, doors))
@@ -191,7 +194,8 @@ class Server:
         content = {"pid": os.getpid(), **{door.name: door.address for door in doors}}
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         try:
-            temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+            with open(temporary, "w", encoding="utf-8", opener=partial(os.open, mode=0o644)) as file:
+                file.write(json.dumps(content) + "\n")
             temporary.replace(path)  # whoever waits for the file never sees half of it
         except OSError as error:
             raise ServeError(f"cannot write the ready file {path}: {_reason(error)}") from error

@@ -143,7 +143,8 @@ def _parsed(source: Source) -> Iterator[tuple[str, Any]]:
         try:
             yield name, PARSERS[name](value)
         except ValueError as error:
-            raise InvalidArgumentError(f"{source.spell(name)}: expected {error}, not {_shown(value)}") from error
+            given = "" if name in SECRETS else f", not {_shown(value)}"
+            raise InvalidArgumentError(f"{source.spell(name)}: expected {error}{given}") from error
 
 
 def _merge(values: dict[str, Any], new: dict[str, Any], source: Source) -> None:
@@ -222,7 +223,7 @@ def _project(value: object) -> str:
 def _names(value: object) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple):
-        raise ValueError("a list of host names")
+        raise ValueError("a list of names, or one text with commas")
     return tuple(_text(name) for name in names)
 
 
@@ -243,6 +244,8 @@ def _one_of(choices: tuple[str, ...]) -> Callable[[object], str]:
 
     return parse
 
+
+SECRETS = {"pubsub_tokens", "flight_tokens", "azure_accounts"}  # never repeated, whatever is wrong with them
 
 PARSERS: dict[str, Callable[[object], Any]] = {
     "host": _text,

@@ -6,7 +6,9 @@ import asyncio
 import io
 import json
 import logging
+import os
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +36,8 @@ class FakeDoor:
         self.name = name
         self.address = ""
         self.hints = [f"export {name.upper()}=here"]
+        self.counts: dict[str, int] = {}
+        self.guarded = name == "text"
         self._parts = parts
         self._error = error
 
@@ -206,7 +210,24 @@ def test_listening_beyond_this_machine_is_warned_of(caplog: pytest.LogCaptureFix
         await task
 
     asyncio.run(story())
-    assert "listening on 0.0.0.0: whoever reaches this address may use the broker" in caplog.text
+    assert "listening on 0.0.0.0: these doors ask nobody who they are: http" in caplog.text
+
+
+def test_the_ready_file_can_be_changed_by_its_owner_only(tmp_path: Path) -> None:
+    """Whoever waits for it must be able to trust the addresses in it, even at umask 0."""
+
+    async def story() -> None:
+        scene = Scene(Settings(memory=True, ready_file=str(tmp_path / "ready")))
+        task = await scene.begin()
+        assert stat.S_IMODE((tmp_path / "ready").stat().st_mode) == 0o644
+        scene.server.signalled(signal.SIGTERM)
+        await task
+
+    before = os.umask(0)
+    try:
+        asyncio.run(story())
+    finally:
+        os.umask(before)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidArgumentError
-from penstock.settings import PARSERS, Settings, load_settings, read_config
+from penstock.settings import PARSERS, SECRETS, Settings, Source, _parsed, load_settings, read_config
 
 
 def load(
@@ -125,3 +125,19 @@ def test_any_value_is_taken_or_refused_by_name(config: dict[str, object]) -> Non
     except InvalidArgumentError as refusal:
         complaint = refusal.message
     assert not complaint or any(name in complaint for name in config)
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS))
+@pytest.mark.parametrize("value", ["hunter2\n", ["hunter2", ""], ["hunter2", 7], {"hunter2": 1}])
+def test_a_secret_that_is_wrong_is_not_repeated(name: str, value: object) -> None:
+    """The sentence ends up in a log, or on a screen that others see."""
+    with pytest.raises(InvalidArgumentError) as refusal:
+        dict(_parsed(Source({name: value}, str)))
+    assert "hunter2" not in str(refusal.value)
+    assert name in str(refusal.value)
+
+
+def test_every_setting_that_holds_credentials_is_kept_secret() -> None:
+    """A new one is found by its name."""
+    words = ("token", "secret", "password", "accounts")
+    assert {name for name in PARSERS if any(word in name for word in words)} == SECRETS

@@ -26,6 +26,10 @@ class Door(Protocol):
         """Lines for the banner once started, such as what to export; may be empty."""
 
     @property
+    def guarded(self) -> bool:
+        """Whether strangers are turned away: credentials are asked for, or only this machine is answered."""
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """All that the door counts since the start, a word for each kind: what it refused, whom it turned away."""
 

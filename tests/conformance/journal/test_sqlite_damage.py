@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from penstock.errors import DamagedStoreError
+from penstock.errors import DamagedStoreError, PenstockError
 from penstock.journal.port import Commit, Recovered
 from penstock.journal.sqlite import SqliteJournal, opening
 from tests.conformance.journal.samples import batch, dump, fact, messages, settle
@@ -170,6 +170,30 @@ def test_a_store_without_its_log_is_reported(folder: Path, tmp_path: Path) -> No
     (copy / "penstock.db-wal").unlink()
     with pytest.raises(DamagedStoreError, match="has lost its last 6 commits"):
         SqliteJournal(copy, reserve_bytes=0)
+
+
+def test_a_store_without_its_log_and_its_mark_is_said(folder: Path, tmp_path: Path) -> None:
+    """All six commits are gone, and nothing is left to tell how many there were: at least there is a word."""
+    copy = _crashed(folder, tmp_path / "copy")
+    for name in ("penstock.db-wal", "mark"):
+        (copy / name).unlink()
+    log: list[str] = []
+    SqliteJournal(copy, reserve_bytes=0, log=log.append).close()
+    assert ["ends at commit 0, and whether there were more cannot be told" in line for line in log] == [True]
+    log.clear()
+    SqliteJournal(tmp_path / "new", reserve_bytes=0, log=log.append).close()
+    assert log == []
+
+
+def test_what_may_be_told_to_a_client_names_no_folder(folder: Path) -> None:
+    journal = SqliteJournal(folder, reserve_bytes=0)
+    path = str(folder)
+    for error in (apsw.FullError("full"), apsw.CorruptError("bad"), apsw.IOError("io"), OSError(5, "io error", path)):
+        for translation in (journal._reading, journal._writing):
+            with pytest.raises(PenstockError) as told, translation:
+                raise error
+            assert path not in told.value.message
+    journal.close()
 
 
 def test_a_crashed_store_is_whole(folder: Path, tmp_path: Path) -> None:

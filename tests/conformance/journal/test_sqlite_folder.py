@@ -42,6 +42,21 @@ def test_a_second_process_is_refused_with_a_sentence_that_names_the_first(folder
     SqliteJournal(folder, reserve_bytes=0).close()
 
 
+def test_a_removed_lock_file_opens_the_folder_to_nobody(folder: Path) -> None:
+    """Somebody who means to help deletes it: the second writer used to come in, and the store was found damaged."""
+    command = [sys.executable, "-c", _HOLDER, str(folder)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        (folder / "lock").unlink()
+        for _ in range(2):  # the first one makes the file anew
+            with pytest.raises(FailedPreconditionError, match=f"{folder} is in use by process"):
+                SqliteJournal(folder)
+        holder.kill()
+    SqliteJournal(folder, reserve_bytes=0).close()
+
+
 def test_the_same_process_is_refused_a_second_time_too(folder: Path) -> None:
     first = SqliteJournal(folder, reserve_bytes=0)
     with pytest.raises(FailedPreconditionError, match=f"process {os.getpid()}"):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.doors.google import messages as m
+from penstock.doors.google.server import Options
 from tests.doors.google.world import NUMBERS, Client, World, opened
 
 
@@ -278,6 +279,15 @@ def test_reset_forgets_everything() -> None:
         assert rest(world.address, "POST", "/reset") == (200, b"Resetting...\n")
         assert not client.call("ListTopics", project="projects/test").topics
         assert not client.call("ListSubscriptions", project="projects/test").subscriptions
+
+
+def test_a_reset_without_a_token_is_refused_as_every_call_is() -> None:
+    from tests.doors.google.world import rest
+
+    with opened(Options(may_reset=True, tokens=["secret"])) as world:
+        status, answer = rest(world.address, "POST", "/reset")
+        assert (status, answer["error"]["status"]) == (401, "UNAUTHENTICATED")
+        assert world.door.counts["UNAUTHENTICATED"] == 1
 
 
 def test_the_world_is_one_for_a_module(world: World, client: Client) -> None:

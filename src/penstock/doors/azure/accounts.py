@@ -64,6 +64,11 @@ class Accounts:
         return self._accounts.get(name)
 
     @property
+    def guarded(self) -> bool:
+        """Whether no account that strangers reach has the key that everybody knows; the development one they do not."""
+        return all(account.development or not account.public for account in self._accounts.values())
+
+    @property
     def first(self) -> Account:
         return next(iter(self._accounts.values()))
 
@@ -73,7 +78,8 @@ def read_accounts(text: str | None) -> Accounts:
     if not text:
         key = Key(binascii.a2b_base64(DEVELOPMENT_KEY))
         return Accounts([Account(DEVELOPMENT_ACCOUNT, [key], development=True, public=True)], configured=False)
-    accounts = [_account(part.strip()) for part in text.split(";") if part.strip()]
+    parts = [part.strip() for part in text.split(";")]
+    accounts = [_account(place, part) for place, part in enumerate(filter(None, parts), 1)]
     if not accounts or len({account.name for account in accounts}) != len(accounts):
         raise InvalidArgumentError("azure_accounts: expected name:key1[:key2];..., with every name once")
     return Accounts(accounts, configured=True)
@@ -89,20 +95,21 @@ def is_loopback(address: str) -> bool:
     return (mapped or parsed).is_loopback
 
 
-def _account(text: str) -> Account:
+def _account(place: int, text: str) -> Account:
     name, *keys = text.split(":")
     if not _NAME.fullmatch(name) or name == RESERVED or name.endswith("-secondary"):
-        raise InvalidArgumentError(f"azure_accounts: {name[:63]!r} cannot be the name of an account")
+        # What stands where the name should be may be a key.
+        raise InvalidArgumentError(f"azure_accounts: account {place} needs another name: lower-case letters and digits")
     if not 1 <= len(keys) <= 2:
-        raise InvalidArgumentError(f"azure_accounts: account {name} needs one or two keys")
-    return Account(name, [Key(_secret(name, key)) for key in keys], public=keys[0] == DEVELOPMENT_KEY)
+        raise InvalidArgumentError(f"azure_accounts: account {place} needs one or two keys")
+    return Account(name, [Key(_secret(place, key)) for key in keys], public=keys[0] == DEVELOPMENT_KEY)
 
 
-def _secret(name: str, key: str) -> bytes:
+def _secret(place: int, key: str) -> bytes:
     try:
         secret = binascii.a2b_base64(key, strict_mode=True)
     except (binascii.Error, ValueError):
         secret = b""
     if not secret:
-        raise InvalidArgumentError(f"azure_accounts: a key of account {name} is not Base64")
+        raise InvalidArgumentError(f"azure_accounts: a key of account {place} is not Base64")
     return secret

@@ -143,6 +143,10 @@ class AzureDoor:
     # ------------------------------------------------------------------ life
 
     @property
+    def guarded(self) -> bool:
+        return self._accounts.guarded
+
+    @property
     def hints(self) -> Sequence[str]:
         account, scheme = self._accounts.first, self._scheme
         key = DEVELOPMENT_KEY if account.public else "<key>"  # one that was given to us stays secret

@@ -82,6 +82,10 @@ class FlightDoor:
         self._stopping = False
 
     @property
+    def guarded(self) -> bool:
+        return bool(self._options.tokens)
+
+    @property
     def hints(self) -> Sequence[str]:
         return [f"{'grpc+tls' if self._options.certificate else 'grpc'}://{self.address}"]
 

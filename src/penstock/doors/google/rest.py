@@ -72,12 +72,10 @@ class Rest:
 
     async def _answer(self, request: Request) -> Response:
         found = match(request.method, request.path)
-        if found is None:
-            return await self._other(request)
         try:
-            return await self._call(found, request)
+            return await (self._other(request) if found is None else self._call(found, request))
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
-            return error_response(self._calls.error(error, found.route.path))
+            return error_response(self._calls.error(error, request.path if found is None else found.route.path))
 
     async def _other(self, request: Request) -> Response:
         if request.path == "/" and request.method in ("GET", "HEAD"):

@@ -107,6 +107,10 @@ class GoogleDoor:
         return f"{'https' if self._options.certificate else 'http'}://{self.address}"
 
     @property
+    def guarded(self) -> bool:
+        return bool(self._options.tokens)
+
+    @property
     def hints(self) -> Sequence[str]:
         return [f"export PUBSUB_EMULATOR_HOST={self.address}"]
 

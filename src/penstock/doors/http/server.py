@@ -42,6 +42,7 @@ GET /metrics  Prometheus text
 
 class HttpDoor:
     name = "http"
+    guarded = False
 
     def __init__(
         self,

@@ -64,6 +64,10 @@ class TextDoor:
         self._empty = asyncio.Event()
 
     @property
+    def guarded(self) -> bool:
+        return self._tls is not None and self._tls.verify_mode is ssl.CERT_REQUIRED
+
+    @property
     def hints(self) -> Sequence[str]:
         lines = [f"penstock text send QUEUE --address {self.address}"]
         return lines if self._unix_path is None else [*lines, f"unix socket {self._unix_path}"]

@@ -1,6 +1,7 @@
 """What went wrong in the engine, said in the broker's words: the one table.
 
-The rule kept here: a failed write is never explained away. Only "no space" may be tried again; every other failure
+The rule kept here: whoever opens a store is told its place; what happens to an open one may be told to any client, and
+names none. A failed write is never explained away. Only "no space" may be tried again; every other failure
 to write or sync means that nobody knows what the disk holds, and the journal stops.
 """
 
@@ -21,16 +22,18 @@ _CLOSED = (apsw.BusyError, apsw.CantOpenError, apsw.ConnectionClosedError, Permi
 _FOREIGN = (apsw.Error, UnicodeDecodeError, OSError)
 
 
-def translate(error: Exception, place: Path, *, writing: bool) -> PenstockError:
+def translate(error: Exception, place: Path | None, *, writing: bool) -> PenstockError:
+    store = "The store" if place is None else f"The store in {place}"
+    reason = error.strerror if isinstance(error, OSError) else error  # the text of an OSError names its file
     if _is_full(error):
-        return JournalFullError(f"The disk of {place} is full: new messages are refused until space returns.")
+        return JournalFullError("The disk is full: new messages are refused until space returns.")
     if isinstance(error, _DAMAGE):
-        return DamagedStoreError(f"The store in {place} is damaged: {error}. Nothing was changed; restore a backup.")
+        return DamagedStoreError(f"{store} is damaged: {reason}. Nothing was changed; restore a backup.")
     if isinstance(error, _CLOSED):
-        return UnavailableError(f"The store in {place} cannot be used now: {error}.")
+        return UnavailableError(f"{store} cannot be used now: {reason}.")
     if writing:
-        return JournalFailedError(f"The store in {place} could not make a write durable ({error}); it has stopped.")
-    return DamagedStoreError(f"The store in {place} cannot be read: {error}.")
+        return JournalFailedError(f"{store} could not make a write durable ({reason}); it has stopped.")
+    return DamagedStoreError(f"{store} cannot be read: {reason}.")
 
 
 def _is_full(error: Exception) -> bool:
@@ -42,7 +45,7 @@ def _is_full(error: Exception) -> bool:
 class Translation:
     """A context in which the engine's errors become ours. It holds no state, so one serves every thread."""
 
-    def __init__(self, place: Path, *, writing: bool) -> None:
+    def __init__(self, place: Path | None = None, *, writing: bool) -> None:
         self._place, self._writing = place, writing
 
     def __enter__(self) -> None:

@@ -1,7 +1,9 @@
 """The data folder: private to its owner, and used by one process at a time.
 
-The rule kept here: whoever holds the lock file is alone in writing; processes it started may read. The database is
-opened by no other means than the engine, because a second opener in the same process would cancel its locks.
+The rule kept here: whoever holds the lock is alone in writing; processes it started may read. The folder itself is
+locked, because a lock file can be removed under its holder; the file is locked too, and tells who holds it. The
+database is opened by no other means than the engine, because a second opener in the same process would cancel its
+locks.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ class Folder:
         self.reserve = self.path / "reserve"
         try:
             self._make()
-            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._locks = [os.open(self.path, os.O_RDONLY)]
+            self._locks.append(os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise UnavailableError(f"The data folder {self.path} cannot be used: {error.strerror}.") from error
         self._hold()
 
     def release(self) -> None:
-        os.close(self._lock)
+        for lock in self._locks:
+            os.close(lock)
 
     def protect(self) -> None:
         """The engine makes its files readable for all; the log takes the mode of the database."""
@@ -52,16 +56,18 @@ class Folder:
                 self.path.chmod(0o700)
 
     def _hold(self) -> None:
+        file = self._locks[-1]
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for lock in self._locks:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip() or "unknown"
-            os.close(self._lock)
+            holder = os.pread(file, 20, 0).decode(errors="replace").strip() or "unknown"
+            self.release()
             raise FailedPreconditionError(
                 f"The data folder {self.path} is in use by process {holder}; a folder serves one process at a time."
             ) from error
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
 
 
 def database_in(folder: Path) -> Path:

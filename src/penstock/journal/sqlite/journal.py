@@ -53,8 +53,7 @@ class SqliteJournal:
         self._accept_loss = accept_loss
         self._refusal: PenstockError | None = None
         self._folder = Folder(folder)
-        place = self._folder.path
-        self._reading, self._writing = Translation(place, writing=False), Translation(place, writing=True)
+        self._reading, self._writing = Translation(writing=False), Translation(writing=True)
         try:
             self._writer, self._mark, self._seq = open_checked(self._folder, vfs, accept_loss, self._log)
         except BaseException:
@@ -190,9 +189,7 @@ class SqliteJournal:
             facts += open_facts(row)
             self._fact_bytes += len(row[2])
         if seq != self._seq:
-            raise DamagedStoreError(
-                f"The store in {self._folder.path} is damaged: commit {seq + 1} of {self._seq} is missing."
-            )
+            raise DamagedStoreError(f"The store is damaged: commit {seq + 1} of {self._seq} is missing.")
         return facts
 
     def _write(self, facts: bytes, batches: list[Row], snapshot: bytes | None) -> None:

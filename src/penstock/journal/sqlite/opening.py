@@ -28,20 +28,28 @@ def open_checked(
 ) -> tuple[apsw.Connection, Mark, int]:
     """The writer, the mark, and the number of the last commit."""
     require_engine(apsw.sqlite_lib_version())
+    used = folder.database.exists() and folder.database.stat().st_size > 0
     with Translation(folder.path, writing=False), ExitStack() as undo:
         mark = Mark(folder.mark)
         undo.callback(mark.close)
         writer = open_writer(folder.database, vfs)
         undo.callback(close_untouched, writer)
-        seq = _check(folder, writer, mark, accept_loss, log)
+        seq = _check(folder, writer, mark, used, accept_loss, log)
         undo.pop_all()  # from here on the journal closes them
     return writer, mark, seq
 
 
-def _check(folder: Folder, writer: apsw.Connection, mark: Mark, accept_loss: bool, log: Callable[[str], None]) -> int:
+def _check(
+    folder: Folder, writer: apsw.Connection, mark: Mark, used: bool, accept_loss: bool, log: Callable[[str], None]
+) -> int:
     folder.protect()
     seq: int = value(writer, SQL["last_seq"]) or 0
     reading = mark.read()
+    if used and not (reading and reading.whole):
+        log(
+            f"The high-water mark of {folder.path} was missing or damaged and is written anew; the store ends at "
+            f"commit {seq}, and whether there were more cannot be told."
+        )
     _compare(folder, reading, seq, accept_loss, log)
     _check_structure(folder, writer, CHECKED_BYTES if reading and reading.clean else CHECKED_UNCLEAN_BYTES)
     mark.settle(seq, clean=False)
@@ -49,8 +57,6 @@ def _check(folder: Folder, writer: apsw.Connection, mark: Mark, accept_loss: boo
 
 
 def _compare(folder: Folder, reading: Reading | None, seq: int, accept_loss: bool, log: Callable[[str], None]) -> None:
-    if seq and not (reading and reading.whole):
-        log(f"The high-water mark of {folder.path} was missing or damaged and is written anew.")
     marked = reading.seq if reading else 0
     if marked <= seq:
         return

@@ -54,7 +54,7 @@ _sized = msgspec.msgpack.Decoder(list[Sized])
 class LogScanner:
     def __init__(self, folder: Path) -> None:
         database = database_in(folder)
-        self._reading = Translation(folder, writing=False)
+        self._reading = Translation(writing=False)
         self._readers = Readers(lambda: open_reader(database, None), Floors())
         self._known: dict[int, Places] = {}  # by the id of the batch; a stored batch never changes
         self._lock = Lock()
