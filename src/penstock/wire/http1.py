@@ -65,9 +65,16 @@ class HttpServer:
     async def start(self, host: str, port: int, ssl: tls.SSLContext | None = None) -> tuple[str, int]:
         """Listen; the address actually bound (port 0 takes a free one). OSError if that cannot be."""
         loop = asyncio.get_running_loop()
-        handshake_seconds = self.limits.head_seconds if ssl else None
+        limits = self.limits
         self._server = await loop.create_server(
-            lambda: Connection(self), host, port, ssl=ssl, backlog=1024, ssl_handshake_timeout=handshake_seconds
+            lambda: Connection(self),
+            host,
+            port,
+            ssl=ssl,
+            backlog=1024,
+            ssl_handshake_timeout=limits.head_seconds if ssl else None,
+            # A client that sleeps over a kept connection would hold up the stop for half a minute.
+            ssl_shutdown_timeout=limits.linger_seconds if ssl else None,
         )
         self._tick()
         name = self._server.sockets[0].getsockname()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+import trustme
 
 from penstock.wire.http1 import HttpServer, Limits, Request, Response
 
@@ -161,5 +164,31 @@ def test_a_large_answer_reaches_a_peer_that_reads_late(run: Callable[[Story], No
             for _ in range(2):
                 status, body = await response(reader)
                 assert (status, len(body)) == (200, 20_000_000)
+
+    run(story)
+
+
+def test_an_idle_client_over_tls_does_not_hold_up_the_stop(run: Callable[[Story], None]) -> None:
+    """The end of TLS is a message and its answer; a client that sleeps over a kept connection does not answer."""
+    authority = trustme.CA()
+    ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    authority.issue_cert("localhost").configure_cert(ours)
+    authority.configure_trust(theirs)
+
+    def ask(port: int) -> ssl.SSLSocket:
+        client = theirs.wrap_socket(socket.create_connection(("127.0.0.1", port), SECONDS), server_hostname="localhost")
+        client.sendall(GET)
+        assert client.recv(12) == b"HTTP/1.1 200"
+        return client
+
+    async def story() -> None:
+        server = HttpServer(hello, log=logging.getLogger("test.http1"), limits=Limits(linger_seconds=0.1))
+        _, port = await server.start("127.0.0.1", 0, ours)
+        client = await asyncio.to_thread(ask, port)  # a blocking socket: nobody reads from it by himself
+        try:
+            async with asyncio.timeout(SECONDS):
+                await server.stop(grace_seconds=2 * SECONDS)
+        finally:
+            client.close()
 
     run(story)
