@@ -190,8 +190,10 @@ def _refuse_circle(flow: Flow, where: str, problems: Problems) -> None:
     if not written or isinstance(flow.table, Replay):
         return
     full = written if "/" in written else f"projects/{DEFAULT_PROJECT}/topics/{written}"
+    names = {full, full.removeprefix(f"projects/{DEFAULT_PROJECT}/topics/")}  # a pattern may mean either
     pattern = flow.source.pattern
-    if written in flow.source.topics or (pattern and not problems and re.fullmatch(pattern, full)):
+    matched = bool(pattern) and not problems and any(re.fullmatch(pattern or "", name) for name in names)
+    if written in flow.source.topics or matched:
         problems.tell(where, f"it reads {written}, which it also writes to")
 
 

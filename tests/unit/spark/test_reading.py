@@ -147,6 +147,7 @@ def test_what_is_wrong_with_a_flow(text: str, sentence: str) -> None:
     [
         'from = ["x", "copies"]\nto = "copies"',
         'from = { pattern = "projects/penstock/.*" }\nto = "copies"',
+        'from = { pattern = "cop.*" }\nto = "copies"',
         'use = "insights"\ntopics = { pattern = ".*" }\nfolder = "f"\ntopic = "copies"',
     ],
 )
