@@ -71,7 +71,7 @@ class Decoded:
 
     def attributes(self) -> pa.Array:
         texts = [row.attributes for row in self._rows]
-        if len(set(map(bytes, texts[:SAMPLE]))) > len(texts[:SAMPLE]) // 2:
+        if len(texts) <= SAMPLE or len(set(map(bytes, texts[:SAMPLE]))) > SAMPLE // 2:
             return maps_of(len(texts), b"".join(texts))
         coded = pa.array(list(map(bytes, texts)), pa.binary()).dictionary_encode()  # what is equal is decoded once
         return maps_of(len(coded.dictionary), b"".join(coded.dictionary.to_pylist())).take(coded.indices)
