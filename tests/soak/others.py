@@ -150,25 +150,27 @@ class HalfWay(Actor):
         return self.scene.calm.is_set() or self.scene.stop.is_set()
 
     def act(self) -> None:
+        begun = bytes(self.random.randint(0, 50_000))
         door, data = self.random.choice(
             [
-                ("pubsub", _half_of_a_call()),
-                ("pubsub", _half_of_a_body("/v1/projects/p/topics/plain:publish")),
-                ("azure", _half_of_a_body(f"/{ACCOUNT}/orders/messages", 80_000)),
-                ("text", b"H0200102P01" + b"%033d" % 5 + b"notesP02" + b"%033d" % 5_000_000),
-                ("http", _half_of_a_body("/health", 60_000)),
+                ("pubsub", _half_of_a_call(begun)),
+                ("pubsub", _half_of_a_body("/v1/projects/p/topics/plain:publish") + begun),
+                ("azure", _half_of_a_body(f"/{ACCOUNT}/orders/messages", 80_000) + begun),
+                ("text", b"H0200102P01" + b"%033d" % 5 + b"notesP02" + b"%033d" % 5_000_000 + begun),
+                ("http", _half_of_a_body("/health", 60_000) + begun),
             ]
         )
         with socket.create_connection(self.scene.address(door), SECONDS) as connection, suppress(ConnectionError):
-            connection.sendall(data + bytes(self.random.randint(0, 70_000)))
+            connection.sendall(data)
 
 
 def _half_of_a_body(path: str, size: int = 5_000_000) -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n".encode()
 
 
-def _half_of_a_call() -> bytes:
+def _half_of_a_call(begun: bytes) -> bytes:
     headers = [(":method", "POST"), (":scheme", "http"), (":path", "/google.pubsub.v1.Publisher/Publish")]
     headers += [(":authority", "localhost"), ("content-type", "application/grpc"), ("te", "trailers")]
     start = h2.PREFACE + h2.settings({}) + h2.frame(h2.HEADERS, h2.END_HEADERS, 1, hpack.encode(headers))
-    return start + h2.frame(h2.DATA, 0, 1, b"\0" + (5_000_000).to_bytes(4, "big") + bytes(16_000))
+    start += h2.frame(h2.DATA, 0, 1, b"\0" + (5_000_000).to_bytes(4, "big"))
+    return start + b"".join(h2.frame(h2.DATA, 0, 1, begun[at : at + 16_000]) for at in range(0, len(begun), 16_000))
