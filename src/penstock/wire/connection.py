@@ -92,7 +92,9 @@ class Connection(asyncio.Protocol):
             self._unfed += data
         else:
             self._feed(data)
-        self._charge()
+        # Asked here too, because most requests are small and a call costs more than the question.
+        if self._waiting_bytes > SMALL_BYTES or self._reader.body_bytes or self._unfed or self._incoming.held_bytes:
+            self._charge()
         self._go_on()
 
     def eof_received(self) -> bool:
@@ -276,7 +278,8 @@ class Connection(asyncio.Protocol):
             response = await self._response(turn.request)
         finally:
             self._asked = None
-            self._at_work.close()
+            if size > SMALL_BYTES:
+                self._at_work.close()
         self._send(self._encoded(turn, response))
         if self._drained is not None:
             await self._drained

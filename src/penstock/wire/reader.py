@@ -153,12 +153,15 @@ class RequestReader:
         self.body_bytes += len(body)
         if self.body_bytes > self._limits.body_bytes_max:
             self._fail(413)
-        self._hold(body)
+        if self._chunks:
+            self._hold(body)
+        else:
+            self._chunks.append(body)
 
     def _hold(self, piece: bytes) -> None:
         """Small pieces are gathered, so that a body in single bytes does not become a list of them."""
         chunks = self._chunks
-        if len(piece) >= _SMALL or not chunks:
+        if len(piece) >= _SMALL:
             chunks.append(piece)
         elif isinstance(last := chunks[-1], bytearray) and len(last) < _GATHERED:
             last += piece

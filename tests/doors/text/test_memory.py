@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from weakref import ref
 
 import pytest
 
@@ -111,6 +113,27 @@ def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_
         assert budget.in_use_bytes == 0
 
     play(scene, journal=journal, budget=budget)
+
+
+def test_a_consumer_that_left_is_not_kept_in_memory() -> None:
+    """Its connection goes with it, not with the next consumer of the queue or the next look of the collector."""
+
+    async def scene(stage: Stage) -> None:
+        peer = await stage.peer()
+        await peer.say(send(b"q", b"1"), consume(b"q", 10))
+        await peer.hear_many(2)
+        (connection,) = map(ref, stage.door._connections)
+        peer.vanish()
+        await stage.until(lambda: not stage.door._connections)
+        await stage.queue.commit()
+        await asyncio.sleep(0)
+        assert connection() is None
+
+    gc.disable()
+    try:
+        play(scene)
+    finally:
+        gc.enable()
 
 
 def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:

@@ -199,7 +199,10 @@ class Feed:
     def leave(self, window: Window) -> None:
         self._windows.pop(window, None)
         window.limit = 0
-        if not self._windows and self._task is not None and self._interruptible:
+        if self._windows:
+            return
+        self._room()  # nobody is left who would look at the line, and it would keep a connection that is gone
+        if self._task is not None and self._interruptible:
             self._task.cancel()  # it waits; while it pulls it must not stop, it would lose what it pulled
 
     # ------------------------------------------------------------------ the pump
