@@ -28,7 +28,7 @@ from tests.doors.google.world import World, eventually, opened, rest
 PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 PULL = "/google.pubsub.v1.Subscriber/Pull"
 STREAMING_PULL = "/google.pubsub.v1.Subscriber/StreamingPull"
-MEGABYTE = bytes(1 << 20)
+MEGABYTE = bytes((1 << 20) - 100)  # a frame takes no more
 PARTIAL = b"\0\0\x80\0\0"  # a message of 8 MiB is announced
 TOPIC, SUBSCRIPTION = "projects/memory/topics/abc", "projects/memory/subscriptions/abc"
 OF_A_CALL = (Body, Connection, Context, Newcomer, RestCall, Stream, StreamingCall, UnaryCall)
@@ -121,6 +121,24 @@ def test_nothing_of_an_aborted_request_stays(known: World, sent: list[bytes]) ->
     assert known.door.budget.in_use_bytes == 0
     assert not known.door._calls.streaming
     assert not known.door._calls.tasks
+
+
+def test_what_comes_after_a_call_has_ended_is_not_kept(known: World) -> None:
+    """A stream has failed, and its client takes neither the message before that nor the status; it sends on."""
+    with known.connect() as client:
+        client.call("Publish", topic=TOPIC, messages=[m.PubsubMessage(data=b"x")])
+    with connected(known) as peer:
+        peer.greet(window=0)
+        peer.send(request(1, STREAMING_PULL), data(LISTENING))
+        peer.until(h2.HEADERS)
+        eventually(lambda: known.door.budget.in_use_bytes > 8 << 10)  # the message waits
+        peer.send(data(LISTENING))  # a subscription must not be named again
+        eventually(lambda: not known.door._calls.tasks)
+        peer.send(data(PARTIAL + MEGABYTE), h2.settings({4: 1 << 30}), h2.window_update(0, 1 << 30))
+        assert peer.answer(1)["grpc-status"] == "3"
+        peer.send(h2.frame(h2.PING, 0, 0, b"the last"))
+        assert peer.until(h2.PING)[3] == b"the last"
+        assert known.door.budget.in_use_bytes < 100_000
 
 
 def test_calls_that_end_by_their_deadline_leave_nothing(known: World) -> None:

@@ -220,6 +220,7 @@ class StreamingCall:
         self._arrived = asyncio.Event()
         self._finished = False
         self._opened = False
+        self._ended = False  # what still comes in is thrown away
         self._task: asyncio.Task[None] | None = calls.run(self._run(), self._done)
         calls.streaming.add(self)
         stream.set_deadline(None)
@@ -227,6 +228,8 @@ class StreamingCall:
     # What the connection calls.
 
     def receive(self, data: bytes) -> None:
+        if self._ended:
+            return
         if not self._body.add(data, self._give_up):
             self._give_up()
         elif self._body.size >= self._wanted:
@@ -286,6 +289,8 @@ class StreamingCall:
 
     def end(self, error: CallError | None = None) -> None:
         """Finish with a status; the method is not run further."""
+        self._ended = True
+        self._body.close()
         if error is None:
             self.open()
             self._stream.send_trailers(_OK)
@@ -315,7 +320,6 @@ class StreamingCall:
         self._body.close()
 
     def _give_up(self) -> None:
-        self._body.close()
         self.end(out_of_memory())
 
 

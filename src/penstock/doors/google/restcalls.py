@@ -72,8 +72,9 @@ class RestCall:
 
     def _refuse(self, status: int) -> None:
         if not self._answering:
+            self._answering = True  # what still comes in is thrown away
             self._body.close()
-        self._send(self._rest.refusal(status))
+            self._send(self._rest.refusal(status))
 
     def _send(self, response: Response) -> None:
         headers = [(":status", str(response.status)), *((name.lower(), value) for name, value in response.headers)]

@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._owed = 0  # taken and not yet given back
         self._queued = 0
         self._blocks = Blocks(limits.header_block_max)
-        self._account = host.budget.account(_kept)
+        self._account = host.budget.account(lambda: None)  # kept: its streams are given up, not a connection
         self._heard_at = host.clock()
         self._began = (0, False)  # which incomplete frame, and whether a header block is open
         self._deadline = self._heard_at + limits.preface_seconds  # of what the peer has begun: greeting, frame, headers
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
                 self.abort()
             return
         if now >= self._deadline or silent > limits.silence_seconds + limits.answer_seconds:
-            self._host.count("overdue")
+            self._host.count("lingered" if self._over else "overdue")
             self.abort()
         elif silent > limits.silence_seconds and self._pinged_at < self._heard_at:
             self._pinged_at = now
@@ -141,6 +141,9 @@ class Connection(asyncio.Protocol):
 
     def wind_down(self) -> None:
         """The server stops: what was begun may finish, nothing new begins."""
+        if self._over:
+            self.abort()
+            return
         self.sender.write(frames.goaway(self._history.last, frames.NO_ERROR))
         self._ending = True
         self._close_if_done()
@@ -394,7 +397,3 @@ class Connection(asyncio.Protocol):
             self.sender.flush()
             if self._transport is not None:
                 self._transport.close()
-
-
-def _kept() -> None:
-    """A connection is not given up for others; its streams are."""
