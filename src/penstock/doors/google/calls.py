@@ -183,7 +183,7 @@ class UnaryCall:
         try:
             message = whole_message(self._body.take(), self.headers)
             context = Context(self.headers, asyncio.get_running_loop(), len(message), self._deadline)
-            if context.time_remaining() == 0:
+            if self._deadline is not None and context.time_remaining() == 0:
                 raise overdue()
             response = await method.unary(decode(method.request, message), context)
             encoded = response if type(response) is bytes else response.SerializeToString()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from penstock.doors.google.http2 import frames
 from penstock.doors.google.http2.frames import END_HEADERS, END_STREAM, PADDED, WITH_PRIORITY, Http2ConnectionError
 
 _PARTS_MAX = 64
 
 
-class Block(NamedTuple):
-    number: int
-    ends: bool  # the stream, which sends nothing after it
-    depends_on_itself: bool
-    content: bytes
+class Block:
+    __slots__ = ("content", "depends_on_itself", "ends", "number")
+
+    def __init__(self, number: int, ends: bool, depends_on_itself: bool, content: bytes) -> None:
+        self.number = number
+        self.ends = ends  # the stream, which sends nothing after it
+        self.depends_on_itself = depends_on_itself
+        self.content = content
 
 
 class Blocks:
@@ -53,9 +54,9 @@ class Blocks:
         self._check(self.pending_bytes)
         if not flags & END_HEADERS:
             return None
-        whole = first._replace(content=b"".join(self._parts))
+        first.content = b"".join(self._parts)
         self.clear()
-        return whole
+        return first
 
     def clear(self) -> None:
         self._first, self._parts, self.pending_bytes = None, [], 0

@@ -63,8 +63,7 @@ class Body:
         return part
 
     def close(self) -> None:
-        self._data = b""
-        self.size = 0
+        self._data, self.size = b"", 0
         if self._account is not None:
             self._account.close()
             self._account = None

@@ -134,8 +134,8 @@ class Connection(asyncio.Protocol):
         elif silent > limits.silence_seconds and self._pinged_at < self._heard_at:
             self._pinged_at = now
             self.sender.write(frames.frame(frames.PING, 0, 0, b"penstock"))
-        for stream in [each for each in self.streams.values() if now >= each.deadline]:
-            if stream.receiver is not None and not stream.remote_ended:
+        for stream in [each for each in self.streams.values() if now >= each.deadline and not each.remote_ended]:
+            if stream.receiver is not None:
                 self._host.count("request_overdue")
                 stream.receiver.expire()
 
@@ -143,7 +143,6 @@ class Connection(asyncio.Protocol):
         """The server stops: what was begun may finish, nothing new begins."""
         if self._over:
             self.abort()
-            return
         self.sender.write(frames.goaway(self._history.last, frames.NO_ERROR))
         self._ending = True
         self._close_if_done()
@@ -164,11 +163,12 @@ class Connection(asyncio.Protocol):
             self._host.count("not_reading")
             self.abort()
 
-    def release(self, stream: Stream, *, reset: bool) -> None:
+    def release(self, stream: Stream, reset: bool) -> None:
         if self.streams.pop(stream.number, None) is not None:
             if reset:
                 self._history.reset(stream.number, State.RESET_BY_US)
-            self._close_if_done()
+            if self._ending:
+                self._close_if_done()
 
     # Frames.
 
@@ -235,7 +235,9 @@ class Connection(asyncio.Protocol):
             return
         if stream.remote_ended:
             raise Http2StreamError(frames.STREAM_CLOSED, "data after the end")
-        stream.take(size, len(content), ended=bool(ended))
+        stream.take(size, len(content))
+        if ended:
+            stream.end_of_request()
         receiver = stream.receiver
         assert receiver is not None, "a stream that is open has one"
         if content:
@@ -378,12 +380,10 @@ class Connection(asyncio.Protocol):
         self._drop_all()
         self.sender.write(frames.goaway(self._history.last, code))
         self.sender.flush()
-        if self._transport is None:
-            return
-        if self._transport.can_write_eof() and self.sender.writable is None:
+        if self._transport is not None and self._transport.can_write_eof() and self.sender.writable is None:
             self._transport.write_eof()
             self._deadline = self._host.clock() + self._limits.linger_seconds
-        else:
+        elif self._transport is not None:
             self._transport.close()
 
     def _drop_all(self) -> None:

@@ -40,7 +40,7 @@ class Sender:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
-        self._table_update = b""  # what the next header block has to begin with
+        self.table_update = b""  # what the next header block has to begin with
         self._waiting: OrderedDict[int, Sending] = OrderedDict()
 
     def begin(self, transport: asyncio.Transport) -> None:
@@ -83,13 +83,13 @@ class Sender:
 
     def block(self, block: bytes) -> bytes:
         """A header block as it goes out now."""
-        if self._table_update:
-            block, self._table_update = self._table_update + block, b""
+        if self.table_update:
+            block, self.table_update = self.table_update + block, b""
         return block
 
     def shrink_table(self) -> None:
         """The peer allows a smaller table: we use none from now on, and have to say so (RFC 7541, 4.2)."""
-        self._table_update = b"\x20"
+        self.table_update = b"\x20"
 
     # Streams that wait for window.
 

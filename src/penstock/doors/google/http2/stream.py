@@ -46,7 +46,7 @@ class Wire(Protocol):
     def queued(self, size: int) -> None:
         """So many bytes more (or fewer) wait for the peer's windows."""
 
-    def release(self, stream: Stream, *, reset: bool) -> None:
+    def release(self, stream: Stream, reset: bool) -> None:
         """The stream is over; `reset`: we ended it before the peer did."""
 
 
@@ -142,8 +142,10 @@ class Stream:
             return True
         self.room -= size
         sender.took(size)
+        if sender.table_update:
+            head = sender.block(head)
         sender.write(
-            frame(HEADERS, END_HEADERS, number, sender.block(head))
+            frame(HEADERS, END_HEADERS, number, head)
             + frame(DATA, 0, number, data)
             + frame(HEADERS, END_HEADERS | END_STREAM, number, trailers)
         )
@@ -182,7 +184,7 @@ class Stream:
 
     # What the connection calls.
 
-    def take(self, size: int, content: int, *, ended: bool) -> None:
+    def take(self, size: int, content: int) -> None:
         """A DATA frame of `size` bytes came, padding and all, with so much content."""
         self.window -= size
         if self.window < 0:
@@ -192,8 +194,6 @@ class Stream:
             self.missing -= content
             if self.missing < 0:
                 raise Http2StreamError(frames.PROTOCOL_ERROR, "more data than content-length")
-        if ended:
-            self.end_of_request()
 
     def end_of_request(self) -> None:
         self.remote_ended = True
@@ -283,16 +283,15 @@ class Stream:
     def _over(self, *, reset: bool) -> None:
         self.local_ended = self.remote_ended = True
         self.receiver = None
-        if self._queued:
+        if self._account is not None:  # something waited here
+            self._account.close()
+            self._account = None
             self._wire.queued(-self._queued)
             self._queued = 0
             self._queue.clear()
-        if self._account is not None:
-            self._account.close()
-            self._account = None
-        self._release_writer()
-        self._sender.leave(self)
-        self._wire.release(self, reset=reset)
+            self._sender.leave(self)
+            self._release_writer()
+        self._wire.release(self, reset)
 
     def _release_writer(self) -> None:
         if self._drained is not None and not self._drained.done():
