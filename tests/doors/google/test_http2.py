@@ -20,7 +20,7 @@ from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.limits import Limits
 from penstock.doors.google.server import Options
-from tests.doors.google.world import SECONDS, Client, World, opened, rest
+from tests.doors.google.world import SECONDS, Client, World, eventually, opened, rest
 
 HEADERS = [
     (":method", "POST"),
@@ -305,6 +305,20 @@ def test_rest_over_http_2(peer: Peer) -> None:
     plain = [(":method", "GET"), (":scheme", "http"), (":authority", "localhost"), (":path", "/")]
     peer.send(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1, hpack.encode(plain)))
     assert peer.answer(1)[":status"] == "200"
+
+
+def test_a_rest_pull_whose_stream_is_reset_takes_nothing(world: World, client: Client, peer: Peer) -> None:
+    topic = client.topic()
+    name = client.subscription(topic)
+    peer.greet()
+    head = [(":method", "POST"), (":scheme", "http"), (":authority", "localhost"), (":path", f"/v1/{name}:pull")]
+    peer.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, hpack.encode(head)))
+    peer.send(h2.frame(h2.DATA, h2.END_STREAM, 1, b'{"maxMessages": 1}'))
+    eventually(lambda: world.door._parts.pulling._waiting)
+    peer.send(h2.frame(h2.RST_STREAM, 0, 1, (8).to_bytes(4, "big")))
+    eventually(lambda: not world.door._parts.pulling._waiting)
+    client.publish(topic, b"x")
+    assert [each.message.data for each in client.pull(name)] == [b"x"]
 
 
 def test_http_1_on_the_same_port(world: World) -> None:

@@ -15,7 +15,7 @@ from penstock.wire.http1 import Request, Response
 
 
 class RestCall:
-    __slots__ = ("__weakref__", "_answering", "_body", "_calls", "_headers", "_rest", "_stream")
+    __slots__ = ("__weakref__", "_answering", "_body", "_calls", "_headers", "_request", "_rest", "_stream")
 
     def __init__(self, rest: Rest, calls: Calls, stream: Stream, headers: dict[str, str]) -> None:
         self._rest = rest
@@ -24,6 +24,7 @@ class RestCall:
         self._headers = headers
         self._body = Body(calls.budget)
         self._answering = False
+        self._request: Request | None = None  # being answered
         try:
             calls.admit(headers, headers.get(":path", ""))
         except CallError:  # the headers are enough for the answer: what is public, or that a token is needed
@@ -48,6 +49,8 @@ class RestCall:
     def abandon(self) -> None:
         if not self._answering:
             self._body.close()
+        elif self._request is not None and self._request.on_left is not None:
+            self._request.on_left()
 
     async def _run(self) -> None:
         headers = self._headers
@@ -55,6 +58,7 @@ class RestCall:
         index = {**headers, "host": headers.get(":authority", headers.get("host", ""))}
         body = bytes(self._body.take())
         request = Request(headers.get(":method", ""), path, query, list(index.items()), body, "", index)
+        self._request = request
         try:
             response = await self._rest.answer(request)
         except Exception as error:  # noqa: BLE001 - the outer edge
@@ -65,6 +69,7 @@ class RestCall:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._calls.tasks.discard(task)
+        self._request = None
         self._body.close()
 
     def _give_up(self) -> None:
