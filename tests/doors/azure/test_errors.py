@@ -6,6 +6,7 @@ import base64
 import hashlib
 import http.client
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
@@ -405,3 +406,15 @@ def test_a_body_is_the_one_that_was_digested(orders: Scene, digest: str, code: s
     answer = orders.ask("POST", "orders/messages", body_of("x"), Content_MD5=digest)
     assert (answer.status, answer.headers.get("x-ms-error-code", "")) == (400 if code else 201, code)
     assert orders.count() == (0 if code else 1)
+
+
+def test_the_receipts_a_stranger_would_try_take_no_message(orders: Scene) -> None:
+    """003: a receipt speaks for its holder; numbers that count up in Base64 were found with 22 tries."""
+    put = orders.ask("POST", "orders/messages", body_of("a"))
+    held = orders.ask("GET", "orders/messages")
+    message = held.text("MessageId")
+    assert put.text("PopReceipt") != held.text("PopReceipt")
+    for number, stamp in product(range(1, 8), range(12)):
+        guess = base64.b64encode(f"0{number}-0-{stamp}".encode()).decode()
+        assert orders.ask("DELETE", f"orders/messages/{message}?popreceipt={guess}").status == 400
+    assert orders.ask("DELETE", place_of(held)).status == 204
