@@ -211,8 +211,9 @@ class Consuming(Returning):
 
     # ------------------------------------------------------------------ receipts
 
-    def ack(self, now: int, receipts: Iterable[str]) -> Settled:
-        good, settled = self._sort(now, receipts)
+    def ack(self, now: int, receipts: Iterable[str], lapsed: bool = False) -> Settled:
+        """Messages are done with. `lapsed`: as for `extend`."""
+        good, settled = self._sort(now, receipts, lapsed)
         if settled.need is not None:
             return settled
         for number, offsets in good.items():
@@ -262,13 +263,17 @@ class Consuming(Returning):
             need = need or unread
         return settled._replace(pending=pending, need=need)
 
-    def extend(self, now: int, receipts: Iterable[str], seconds: float) -> Settled:
-        """Let leases end `seconds` from now; 0 hands the messages back."""
+    def extend(self, now: int, receipts: Iterable[str], seconds: float, lapsed: bool = False) -> Settled:
+        """Let leases end `seconds` from now; 0 hands the messages back.
+
+        `lapsed`: also leases whose end has passed and that nobody has noticed yet, for a holder who works on the
+        messages all the time and could not say so: it kept the very process busy in which the broker runs.
+        """
         if seconds < 0:
             raise InvalidArgumentError("A lease cannot be extended by a negative time")
         if seconds == 0:
             return self.nack(now, receipts)
-        good, settled = self._sort(now, receipts)
+        good, settled = self._sort(now, receipts, lapsed)
         if settled.need is not None:
             return settled
         deadline = FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
@@ -297,7 +302,9 @@ class Consuming(Returning):
         """A receipt for a message that was just published, good on one subscription until it is first delivered."""
         return receipt(number, offset, publisher_stamp(self.state.secret, number, offset))
 
-    def _sort(self, now: int, receipts: Iterable[str]) -> tuple[dict[int, dict[int, None]], Settled]:
+    def _sort(
+        self, now: int, receipts: Iterable[str], lapsed: bool = False
+    ) -> tuple[dict[int, dict[int, None]], Settled]:
         """Good receipts by subscription and offset, and the others."""
         good: dict[int, dict[int, None]] = {}
         settled = Settled([], [])
@@ -318,7 +325,7 @@ class Consuming(Returning):
                     return {}, Settled([], [], asked, need)
                 entry = subscription.outstanding.get(offset)
             offsets = good.setdefault(number, {}) if entry is not None else {}
-            if entry is None or offset in offsets or not _is_good(subscription, entry, stamp, now):
+            if entry is None or offset in offsets or not _is_good(subscription, entry, stamp, now, lapsed):
                 settled.stale.append(text)
             else:
                 offsets[offset] = None
@@ -349,12 +356,12 @@ def _is_within(ranges: Sequence[tuple[int, int]], offset: int) -> bool:
     return place >= 0 and offset < ranges[place][1]
 
 
-def _is_good(subscription: Subscription | None, entry: Entry, stamp: int, now: int) -> bool:
+def _is_good(subscription: Subscription | None, entry: Entry, stamp: int, now: int, lapsed: bool = False) -> bool:
     """Whether a receipt still speaks for an outstanding message."""
     if subscription is None or entry.stamp != stamp or 0 < entry.expires_at <= now:
         return False
     if subscription.options.strict_receipts or subscription.options.exactly_once:
-        return entry.leased and entry.due > now and stamp > 0
+        return entry.leased and (lapsed or entry.due > now) and stamp > 0
     return entry.leased or not subscription.options.ordering
 
 

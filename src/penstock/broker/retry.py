@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from penstock.broker.model import SECOND, SubscriptionOptions
+from penstock.broker.model import SECOND, Message, SubscriptionOptions
 
 # A dead letter that has nowhere to go comes again: soon enough for somebody who makes the topic, and no hot loop.
 STUCK_MINIMUM_SECONDS, STUCK_MAXIMUM_SECONDS = 1, 60
@@ -46,11 +46,20 @@ def is_spent(options: SubscriptionOptions, attempts: int) -> bool:
     return bool(options.dead_letter_topic) and attempts >= options.max_delivery_attempts
 
 
+SOURCE_PUBLISH_TIME = "dead_letter_source_publish_time_ns"
+
+
+def original_publish_time(message: Message) -> int:
+    """When a message was first published, be it a dead letter or not."""
+    text = message.attributes.get(SOURCE_PUBLISH_TIME, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else message.publish_time
+
+
 def source_attributes(source: Source) -> dict[str, str]:
     """What a dead letter says of its source, unless a door hands in its own words for it."""
     return {
         "dead_letter_source_subscription": source.subscription,
         "dead_letter_source_topic": source.topic,
         "dead_letter_source_delivery_count": str(source.attempts),
-        "dead_letter_source_publish_time_ns": str(source.publish_time),
+        SOURCE_PUBLISH_TIME: str(source.publish_time),
     }

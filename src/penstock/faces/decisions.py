@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from penstock.broker.consuming import Delivery, Pulled
+from penstock.broker.consuming import Delivery, Pulled, Settled
 from penstock.broker.model import Draft
 from penstock.broker.publishing import Appended, Once
 from penstock.faces.lookups import Lookups
@@ -51,6 +51,20 @@ class Decisions(Lookups):
             self._submit()
         self._pass_on(name)
         return pulled
+
+    def decide_acks(self, receipts: Sequence[str], *, lapsed: bool = False) -> Settled:
+        """Ack what was delivered; `lapsed`: also leases that ended after the ack was given, if nobody noticed yet."""
+        self._check()
+        settled = self._broker.ack(self._now(), receipts, lapsed)
+        self._submit()
+        return settled
+
+    def decide_extend(self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False) -> Settled:
+        """Extend leases; `lapsed`: also those that ended while their holder was at work, if nobody noticed yet."""
+        self._check()
+        settled = self._broker.extend(self._now(), receipts, seconds, lapsed)
+        self._submit()
+        return settled
 
     def put_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return what was pulled for somebody and never reached him: the attempt does not count."""

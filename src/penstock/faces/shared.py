@@ -183,10 +183,24 @@ class SharedQueue(Catalogue):
 
         return await self._drive(lambda: steps.settle(command, self._now, receipts))
 
-    async def extend(self, receipts: Sequence[str], seconds: float) -> Settled:
-        return await self._drive(
-            lambda: steps.settle(lambda now, texts: self._broker.extend(now, texts, seconds), self._now, receipts)
-        )
+    def decide_acks(self, receipts: Sequence[str], *, lapsed: bool = False) -> Settled:
+        return self._decide(lambda now: self._broker.ack(now, receipts, lapsed))
+
+    def decide_extend(self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False) -> Settled:
+        return self._decide(lambda now: self._broker.extend(now, receipts, seconds, lapsed))
+
+    def _decide(self, command: Callable[[int], Settled]) -> Settled:
+        """As AsyncMessageQueue does: decided at once, written with whatever is written next."""
+        with self._queue._lock:
+            self._queue._check()
+            try:
+                return command(self._now())
+            finally:
+                self._queue._submit()
+
+    async def commit(self) -> None:
+        """Until all that was decided so far is durable."""
+        await self._run(lambda: None)
 
     # ------------------------------------------------------------------ the log
 

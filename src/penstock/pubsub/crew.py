@@ -11,6 +11,7 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.model import SECOND
 from penstock.pubsub.message import Message
 from penstock.pubsub.session import Session
 from penstock.pubsub.stream import PULL_MESSAGES, Stream
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.pubsub.subscription import Subscription
 
 SHIFT_MESSAGES = 100  # after so many in a row a worker lets others run
+SHIFT = SECOND // 200  # and after so long, so that answers are stored and leases kept beside slow functions
 
 
 class Crew:
@@ -65,7 +67,8 @@ class Crew:
 
     async def _work(self, in_hand: list[Message]) -> None:
         ready, listeners = self.stream.ready, self._subscription.message_listeners
-        taken = 0
+        clock, settlement, taken = self._session.clock, self._subscription.settlement, 0
+        until = clock.now() + SHIFT
         while ready:
             message = ready.popleft()
             if message._shelf is None:
@@ -77,8 +80,13 @@ class Crew:
                 return
             await self._hand_over(message, handlers)
             taken += 1
-            if not taken % SHIFT_MESSAGES:
+            if message._shelf is not None:  # no answer, and so no look at the clock
+                message._left, settlement.seen_at = True, clock.now()
+            if not taken % SHIFT_MESSAGES or settlement.seen_at >= until:
+                self.stream.inventory.catch_up()
+                settlement.flush()
                 await asyncio.sleep(0)
+                until = clock.now() + SHIFT
         in_hand.clear()
 
     async def _hand_over(self, message: Message, handlers: list[Callable[[Message], Any]]) -> None:
@@ -91,11 +99,11 @@ class Crew:
             message.nack()
             raise
         except Exception as error:  # noqa: BLE001 - whatever a listener raises is the listener's, and is reported
-            message.nack()
+            self._subscription.settlement.failed(message)
             self._subscription.report(error)
 
     def _nobody_listens(self, message: Message) -> None:
-        message.nack()
+        self._subscription.settlement.put_back(message)
         self.stream.give_back()
 
     # ------------------------------------------------------------------ the end

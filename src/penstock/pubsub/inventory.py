@@ -38,10 +38,10 @@ class Shelf:
 
 
 class Inventory:
-    def __init__(self, clock: Clock, freed: Callable[[], None], extend: Callable[[list[Message], float], None]) -> None:
+    def __init__(self, clock: Clock, freed: Callable[[], None], hold: Callable[[list[Message], float], None]) -> None:
         self._clock = clock
         self._freed = freed  # called after something was let go
-        self._extend = extend
+        self._hold = hold  # lets the queue know that leases go on
         self._shelves: list[Shelf] = []  # a heap
         self._alarm: Alarm | None = None
         self._alarm_at = 0
@@ -90,8 +90,15 @@ class Inventory:
 
     # ------------------------------------------------------------------ time
 
+    def catch_up(self) -> None:
+        """Do now what the alarm would have done if the event loop had not been kept busy."""
+        if self._alarm is not None and self._alarm_at <= self._clock.now():
+            self._alarm.cancel()
+            self._ring()
+
     def _shelve(self, messages: list[Message], due: int) -> None:
-        margin = int(self._lease * (1 - EXTEND_AT)) if self.max_extension_seconds else 0
+        left = min(self._lease, due - self._clock.now())
+        margin = int(left * (1 - EXTEND_AT)) if self.max_extension_seconds else 0
         heappush(self._shelves, Shelf(self, messages, due=due, look_at=due - margin))
         self._set_alarm()
 
@@ -116,16 +123,18 @@ class Inventory:
         self._set_alarm()
 
     def _sort_out(self, shelf: Shelf, now: int) -> None:
-        """Leases about to end are extended as far as the user allowed; those that have ended are let go."""
+        """Leases of messages that somebody works on are extended, as far as allowed; others end when they end."""
         held, furthest = shelf.still_held(), int(self.max_extension_seconds * SECOND)
-        end = min(message._received for message in held) + furthest
+        at_work = [message for message in held if not message._left]
+        end = min([message._received for message in at_work], default=0) + furthest
         due = min(now + self._lease, end)
-        if due > max(shelf.due, now):
-            self._extend(held, (due - now) / SECOND)
-            self._shelve(held, due)
-        elif shelf.due > now:
+        if at_work and due > max(shelf.due, now):
+            self._hold(at_work, (due - now) / SECOND)
+            self._shelve(at_work, due)
+            held = [message for message in held if message._left]
+        if held and shelf.due > now:
             heappush(self._shelves, Shelf(self, held, due=shelf.due, look_at=shelf.due))
-        else:
+        elif held:
             self._expire(held)
 
     def _expire(self, messages: list[Message]) -> None:

@@ -6,22 +6,27 @@ comes after it is ignored, and neither ever raises because the message is gone.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND
+from penstock.broker.model import Message as Stored
+from penstock.broker.retry import original_publish_time
 from penstock.errors import InvalidArgumentError
 from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS
 from penstock.faces.views import instant
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from penstock.pubsub.inventory import Shelf
     from penstock.pubsub.settlement import Settlement
     from penstock.pubsub.subscription import Subscription
+
+
+ACK, NACK = "ack", "nack"
 
 
 class AckResponse(IntEnum):
@@ -42,14 +47,38 @@ class Message:
     ...     message.ack()
     """
 
-    __slots__ = ("_answered", "_delivery", "_received", "_settlement", "_shelf")
+    __slots__ = ("_answer", "_deadline_seconds", "_delivery", "_left", "_received", "_settlement", "_shelf")
 
-    def __init__(self, delivery: Delivery, settlement: Settlement, received: int) -> None:
-        self._delivery = delivery
-        self._settlement = settlement
-        self._received = received
-        self._answered = False  # acked or nacked, by whoever came first
-        self._shelf: Shelf | None = None  # where the stream that gave it out keeps it
+    _delivery: Delivery | Given
+    _settlement: Settlement | Rehearsal
+    _received: int
+    _answer: str  # ack or nack, whichever came first
+    _deadline_seconds: float | None
+    _left: bool  # its listener has returned
+    _shelf: Shelf | None  # where the stream that gave it out keeps it
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - as the specification spells it
+        ack_id: str,
+        data: bytes,
+        attributes: Mapping[str, str] | None = None,
+        publish_time: datetime | None = None,
+        subscription: Subscription | None = None,
+        ordering_key: str | None = None,
+        *,
+        delivery_attempt: int = 1,
+    ) -> None:
+        """A message of your own, to call a listener with in a test; its answers go nowhere and can be asked for.
+
+        >>> message = Message("1", "1-1", b"paid", {"order": "7"})
+        >>> listener(message)
+        >>> assert message.acked
+        """
+        stored = _stored(data, attributes, publish_time, ordering_key)
+        self._delivery = Given(id, ack_id, delivery_attempt, stored)
+        self._settlement, self._received = Rehearsal(subscription), stored.publish_time
+        self._answer, self._deadline_seconds, self._left, self._shelf = "", None, False, None
 
     # ------------------------------------------------------------------ what it is
 
@@ -101,8 +130,28 @@ class Message:
         return len(self._delivery.message.data)
 
     @property
+    def original_publish_time(self) -> datetime:
+        """When it was first published: for a dead letter that is before its own `publish_time`."""
+        return instant(original_publish_time(self._delivery.message))
+
+    @property
     def subscription(self) -> Subscription:
-        return self._settlement.subscription
+        return self._settlement.subscription  # type: ignore[return-value]  # None only if you made it so
+
+    @property
+    def acked(self) -> bool:
+        """Whether its answer was an ack."""
+        return self._answer == ACK
+
+    @property
+    def nacked(self) -> bool:
+        """Whether its answer was a nack, its own or, where a listener raised or was closed, the API's."""
+        return self._answer == NACK
+
+    @property
+    def deadline_seconds(self) -> float | None:
+        """What `modify_ack_deadline` was last called with; None if it was not."""
+        return self._deadline_seconds
 
     def __repr__(self) -> str:
         return f"<Message {self.id} attempt {self.delivery_attempt}, {self.length} bytes>"
@@ -111,15 +160,20 @@ class Message:
 
     def ack(self) -> None:
         """Done with it: it is not delivered again. From any thread, any number of times."""
-        if not self._answered:
-            self._answered = True
+        if not self._answer:
+            self._answer = ACK
             self._settlement.ack(self)
 
     def nack(self) -> None:
         """Not now: it is delivered again, at once or after the backoff of the retry policy."""
-        if not self._answered:
-            self._answered = True
+        if self.take_answer(NACK):
             self._settlement.nack(self)
+
+    def take_answer(self, answer: str) -> bool:
+        """Let this be the answer; False if there is one."""
+        first = not self._answer
+        self._answer = self._answer or answer
+        return first
 
     def modify_ack_deadline(self, seconds: float) -> None:
         """Let the deadline be `seconds` from now, 0 to 600; 0 is a nack.
@@ -129,9 +183,10 @@ class Message:
         number = not isinstance(seconds, bool) and isinstance(seconds, int | float)
         if not number or not 0 <= seconds <= ACK_DEADLINE_MAX_SECONDS:
             raise InvalidArgumentError(f"Ack deadline must be between 0 and {ACK_DEADLINE_MAX_SECONDS} seconds")
+        self._deadline_seconds = seconds
         if seconds == 0:
             self.nack()
-        elif not self._answered:
+        elif not self._answer:
             self._settlement.extend(self, seconds)
 
     async def ack_with_response(self) -> AckResponse:
@@ -140,13 +195,71 @@ class Message:
         With exactly-once delivery SUCCESS means that the message is done with, for good. Without it the answer to
         an ack that came too late is SUCCESS as well, as there the message may come again at any time.
         """
-        return await self._respond(self._settlement.ack_now)
+        return await self._respond(ACK, self._settlement.ack_now)
 
     async def nack_with_response(self) -> AckResponse:
-        return await self._respond(self._settlement.nack_now)
+        return await self._respond(NACK, self._settlement.nack_now)
 
-    async def _respond(self, settle: Callable[[Message], Awaitable[AckResponse]]) -> AckResponse:
-        if self._answered:
-            return self._settlement.late()
-        self._answered = True
-        return await settle(self)
+    async def _respond(self, answer: str, settle: Callable[[Message], Awaitable[AckResponse]]) -> AckResponse:
+        return await settle(self) if self.take_answer(answer) else self._settlement.late()
+
+
+class Received(Message):
+    """A message that a queue delivered."""
+
+    __slots__ = ()
+
+    def __init__(self, delivery: Delivery, settlement: Settlement, received: int) -> None:
+        self._delivery = delivery
+        self._settlement = settlement
+        self._received = received
+        self._answer = ""
+        self._deadline_seconds = None
+        self._left = False
+        self._shelf = None
+
+
+class Given(NamedTuple):
+    """What a message is that no queue delivered."""
+
+    id: str
+    receipt: str
+    attempt: int
+    message: Stored
+
+
+class Rehearsal:
+    """Where the answers of such a message go."""
+
+    def __init__(self, subscription: Subscription | None) -> None:
+        self.subscription = subscription
+
+    def ack(self, message: Message) -> None:
+        """The message itself remembers."""
+
+    def nack(self, message: Message) -> None:
+        """The same."""
+
+    def extend(self, message: Message, seconds: float) -> None:
+        """The same."""
+
+    async def ack_now(self, message: Message) -> AckResponse:
+        return AckResponse.SUCCESS
+
+    async def nack_now(self, message: Message) -> AckResponse:
+        return AckResponse.SUCCESS
+
+    def late(self) -> AckResponse:
+        return AckResponse.SUCCESS
+
+
+def _stored(
+    data: bytes, attributes: Mapping[str, str] | None, publish_time: datetime | None, ordering_key: str | None
+) -> Stored:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidArgumentError(f"Message data must be bytes, not {type(data).__name__}")
+    at = datetime.now(UTC) if publish_time is None else publish_time
+    since = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    moment = since // timedelta(microseconds=1) * 1000
+    body, shown = bytes(data), dict(attributes or {})
+    return Stored(body, shown, ordering_key or "", moment, 0, 0, len(body), 0, 0)

@@ -32,7 +32,7 @@ class FlowControl:
     max_messages: int = 1000
     max_bytes: int = 100 * MIB
     allow_excess_messages: bool = False  # with room for one, take as many as come at once
-    max_extension_seconds: float = 0.0  # how long leases are extended automatically; 0: not at all
+    max_extension_seconds: float = 3600.0  # how long leases are extended while listeners run; 0: not at all
 
 
 @dataclass(frozen=True, slots=True)

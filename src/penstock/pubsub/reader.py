@@ -39,6 +39,7 @@ class Reader:
 
     async def next(self) -> Message | None:
         """The next message; None when the subscription was closed."""
+        self.leave_last()
         while True:
             while self.stream.ready:
                 self._last = self.stream.ready.popleft()
@@ -49,6 +50,11 @@ class Reader:
             if self.stream.closing:
                 return None
             await self._ask()
+
+    def leave_last(self) -> None:
+        """Nobody works any more on what was handed out last."""
+        if self._last is not None:
+            self._last._left = True
 
     async def _ask(self) -> None:
         now = self._clock.now()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.consuming import Settled
 from penstock.errors import (
@@ -19,7 +19,7 @@ from penstock.errors import (
     PermissionDeniedError,
 )
 from penstock.faces.clock import Alarm
-from penstock.pubsub.message import AckResponse, Message
+from penstock.pubsub.message import NACK, AckResponse, Message
 from penstock.pubsub.session import Session
 
 if TYPE_CHECKING:
@@ -33,13 +33,29 @@ RESPONSES: dict[type[PenstockError], AckResponse] = {
 }
 
 
+RAISED_FIRST_SECONDS = 0.1  # how long a message waits whose listener raised for the second time
+RAISED_LAST_SECONDS = 60.0
+
+
+class Return(NamedTuple):
+    """How a message goes back."""
+
+    delay_seconds: float | None  # None: as the retry policy says, or at once
+    unseen: bool
+
+
+FAILED, UNSEEN = Return(None, False), Return(None, True)
+
+
 class Settlement:
     def __init__(self, subscription: Subscription, session: Session) -> None:
         self.subscription = subscription
         self._session = session
-        self._acks: list[Message] = []
-        self._nacks: list[Message] = []
-        self._extensions: dict[float, list[Message]] = {}
+        self._read_clock = session.clock.now
+        self.seen_at = 0  # when the last answer was given
+        self._acks: list[Message] = []  # of messages still held: in time, whatever the clock says when they are sent
+        self._loose_acks: list[Message] = []  # of others: it is up to the queue
+        self._returns: dict[Return, list[Message]] = {}
         self._held_back = 0
         self._alarm: Alarm | None = None  # when what is held back goes
         self._sending: set[asyncio.Task[None]] = set()
@@ -47,31 +63,78 @@ class Settlement:
     # ------------------------------------------------------------------ answers, soon
 
     def ack(self, message: Message) -> None:
-        self._session.in_loop(self._note, message, self._acks)
+        self._session.in_loop(self._note_ack, message)
 
-    def nack(self, message: Message) -> None:
-        self._session.in_loop(self._note, message, self._nacks)
+    def nack(self, message: Message, how: Return = FAILED) -> None:
+        self._session.in_loop(self._note_return, message, how)
 
-    def extend(self, message: Message, seconds: float) -> None:
-        self._session.in_loop(self._note_extension, [message], seconds)
+    def failed(self, message: Message) -> None:
+        """Its listener raised. Once may be chance; from then on it waits, longer and longer, or it would never rest."""
+        if message.take_answer(NACK):
+            again = message.delivery_attempt - 2
+            pause = min(RAISED_FIRST_SECONDS * 2 ** min(again, 30), RAISED_LAST_SECONDS) if again >= 0 else None
+            self.nack(message, FAILED if self._has_retry_policy() else Return(pause, False))
 
-    def extend_all(self, messages: list[Message], seconds: float) -> None:
-        """For leases that are extended automatically; their inventory knows."""
-        self._extensions.setdefault(seconds, []).extend(messages)
-        self._count(len(messages))
+    def _has_retry_policy(self) -> bool:
+        queue, name = self._session.queue, self.subscription.name
+        return queue.subscription_exists(name) and queue.subscription(name).options.retry_minimum_seconds > 0
 
-    def _note(self, message: Message, messages: list[Message]) -> None:
-        shelf = message._shelf
-        if shelf is not None:
+    def put_back(self, message: Message) -> None:
+        """It never reached anybody."""
+        if message.take_answer(NACK):
+            self.nack(message, UNSEEN)
+
+    def _note_ack(self, message: Message) -> None:
+        """What every message goes through, so it is told once more here what `_let_go` says."""
+        shelf, self.seen_at = message._shelf, self._read_clock()
+        if shelf is not None and shelf.due <= self.seen_at:
+            shelf.inventory.catch_up()
+            shelf = message._shelf
+        if shelf is None:
+            self._loose_acks.append(message)
+        else:
             shelf.inventory.release(message)
-        messages.append(message)
+            self._acks.append(message)
         self._count(1)
 
-    def _note_extension(self, messages: list[Message], seconds: float) -> None:
-        for message in messages:
-            if message._shelf is not None:
-                message._shelf.inventory.move(message, seconds)
-        self.extend_all(messages, seconds)
+    def _note_return(self, message: Message, how: Return) -> None:
+        self._let_go(message)
+        self._returns.setdefault(how, []).append(message)
+        self._count(1)
+
+    def _let_go(self, message: Message) -> None:
+        self._look_at(message)
+        if message._shelf is not None:
+            message._shelf.inventory.release(message)
+
+    def _look_at(self, message: Message) -> None:
+        """A lease whose end has passed is extended or over: the event loop has kept us from seeing to it."""
+        shelf, self.seen_at = message._shelf, self._read_clock()
+        if shelf is not None and shelf.due <= self.seen_at:
+            shelf.inventory.catch_up()
+
+    # ------------------------------------------------------------------ deadlines, at once
+
+    def extend(self, message: Message, seconds: float) -> None:
+        self._session.in_loop(self._extend, message, seconds)
+
+    def _extend(self, message: Message, seconds: float) -> None:
+        self._look_at(message)
+        self._set_deadline([message], seconds, lapsed=False)
+        if message._shelf is not None:
+            message._shelf.inventory.move(message, seconds)
+
+    def hold(self, messages: list[Message], seconds: float) -> None:
+        """They are being worked on. Their leases may be over, as the loop was kept busy, but nobody has noticed."""
+        self._set_deadline(messages, seconds, lapsed=True)
+
+    def _set_deadline(self, messages: list[Message], seconds: float, *, lapsed: bool) -> None:
+        try:
+            settled = self._session.queue.decide_extend(_receipts(messages), seconds, lapsed=lapsed)
+        except PenstockError as error:
+            self.subscription.report(error)
+        else:
+            self._remark("deadline", settled)
 
     def _count(self, messages: int) -> None:
         batching = self.subscription.options.batching
@@ -84,13 +147,25 @@ class Settlement:
     def flush(self) -> None:
         self._session.let_go(self, self._alarm)
         if self._held_back:
-            send = self._send(self._extensions, _receipts(self._acks), _receipts(self._nacks))
+            acked = self._ack_all(self._acks, lapsed=True) | self._ack_all(self._loose_acks, lapsed=False)
+            send = self._send(acked, {how: _receipts(each) for how, each in self._returns.items()})
             task = self._session.spawn(send)
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
-            self._extensions, self._held_back = {}, 0
-            self._acks.clear()
-            self._nacks.clear()
+            self._returns, self._held_back = {}, 0
+            self._acks, self._loose_acks = [], []
+
+    def _ack_all(self, messages: list[Message], *, lapsed: bool) -> bool:
+        """Decide them now: what keeps the loop busy next must not make them late."""
+        if not messages:
+            return False
+        try:
+            settled = self._session.queue.decide_acks(_receipts(messages), lapsed=lapsed)
+        except PenstockError as error:
+            self.subscription.report(error)
+            return False
+        self._remark("ack", settled)
+        return True
 
     async def drain(self) -> None:
         """Until every answer given so far is in the queue."""
@@ -98,25 +173,19 @@ class Settlement:
         if self._sending:
             await asyncio.wait(self._sending)
 
-    async def _send(self, extensions: dict[float, list[Message]], acks: list[str], nacks: list[str]) -> None:
+    async def _send(self, acked: bool, returns: dict[Return, list[str]]) -> None:
         queue = self._session.queue
-        for seconds, messages in extensions.items():
-            receipts = _receipts([message for message in messages if not message._answered])
-            if receipts:
-                await self._settle("deadline", queue.extend(receipts, seconds))
-        if acks:
-            await self._settle("ack", queue.ack(acks))
-        if nacks:
-            await self._settle("nack", queue.nack(nacks))
-
-    async def _settle(self, what: str, settling: Awaitable[Settled]) -> None:
         try:
-            settled = await settling
+            if acked:
+                await queue.commit()
+            for how, receipts in returns.items():
+                self._remark("nack", await queue.nack(receipts, how.delay_seconds, unseen=how.unseen))
         except PenstockError as error:
             self.subscription.report(error)
-        else:
-            if settled.stale:
-                self.subscription.remark(f"{len(settled.stale)} x {what} came too late")
+
+    def _remark(self, what: str, settled: Settled) -> None:
+        if settled.stale:
+            self.subscription.remark(f"{len(settled.stale)} x {what} came too late")
 
     # ------------------------------------------------------------------ answers with a response
 
@@ -127,8 +196,7 @@ class Settlement:
         return await self._now(message, self._session.use("nack_with_response()").nack)
 
     async def _now(self, message: Message, settle: Callable[[Sequence[str]], Awaitable[Settled]]) -> AckResponse:
-        if message._shelf is not None:
-            message._shelf.inventory.release(message)
+        self._let_go(message)
         try:
             settled = await settle([message.ack_id])
         except PenstockError as error:

@@ -17,7 +17,7 @@ from penstock.errors import FailedPreconditionError, PenstockError
 from penstock.faces.clock import Alarm
 from penstock.faces.standing import Standing
 from penstock.pubsub.inventory import Inventory
-from penstock.pubsub.message import Message
+from penstock.pubsub.message import Message, Received
 from penstock.pubsub.session import Session
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Stream:
         self._arrived = arrived  # called when there is something in `ready`
         self._failed = failed
         self.ready: deque[Message] = deque()  # pulled, and not yet in the consumer's hands
-        self.inventory = Inventory(session.clock, self.wake, subscription.settlement.extend_all)
+        self.inventory = Inventory(session.clock, self.wake, subscription.settlement.hold)
         self.closing = False
         self._last_error: Exception | None = None
         self._retry_seconds = RETRY_FIRST_SECONDS
@@ -122,7 +122,7 @@ class Stream:
     def _receive(self, deliveries: list[Delivery], lease_seconds: float) -> None:
         self._recovered()
         settlement, now = self._subscription.settlement, self._session.clock.now()
-        messages = [Message(delivery, settlement, now) for delivery in deliveries]
+        messages: list[Message] = [Received(delivery, settlement, now) for delivery in deliveries]
         self.inventory.max_extension_seconds = self._subscription.options.flow_control.max_extension_seconds
         self.inventory.add(messages, lease_seconds)
         self.ready.extend(messages)
@@ -185,9 +185,9 @@ class Stream:
     # ------------------------------------------------------------------ the end
 
     def give_back(self) -> None:
-        """Nack what the consumer has not seen yet."""
+        """Return what the consumer has not seen yet."""
         while self.ready:
-            self.ready.popleft().nack()
+            self._subscription.settlement.put_back(self.ready.popleft())
 
     async def stop(self) -> None:
         """No more pulls; what has not been handed out goes back."""

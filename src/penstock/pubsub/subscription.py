@@ -17,7 +17,7 @@ from penstock.pubsub.closing import Closing, Consumer
 from penstock.pubsub.creating import call_timeout, stored_options_of, topic_to_read, with_full_names
 from penstock.pubsub.crew import Crew
 from penstock.pubsub.events import Emitter
-from penstock.pubsub.message import Message
+from penstock.pubsub.message import Message, Received
 from penstock.pubsub.metadata import SubscriptionMetadata, changed_subscription, given_options, with_push_config
 from penstock.pubsub.names import SUBSCRIPTIONS
 from penstock.pubsub.options import ConsumerOptions, consumer_options
@@ -213,6 +213,7 @@ class Subscription(Emitter):
             while (message := await reader.next()) is not None:
                 yield message
         finally:
+            reader.leave_last()
             if reader not in self._closings:
                 await reader.stream.stop()
                 self._leave(reader)
@@ -235,7 +236,7 @@ class Subscription(Emitter):
             deliveries = await queue.pull(self.name, max_messages, lease_seconds=lease)
             left = (until - queue.clock.now()) / SECOND
             if deliveries or left <= 0 or not await queue.wait_for_messages(self.name, left, since):
-                return [Message(delivery, self.settlement, queue.clock.now()) for delivery in deliveries]
+                return [Received(delivery, self.settlement, queue.clock.now()) for delivery in deliveries]
 
     # ------------------------------------------------------------------ replay
 

@@ -7,6 +7,7 @@ again, and at the end, when everybody acks, every message has been delivered to 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import ManualClock, Message, PubSub, Subscription, Topic
+from penstock.broker.model import SECOND
+from penstock.faces.clock import sleep_until
 
-ANSWERS = ("ack", "ack", "ack", "nack", "raise", "nothing", "later", "extend", "respond")
+ANSWERS = ("ack", "ack", "ack", "nack", "raise", "nothing", "later", "extend", "respond", "slow")
 FLOW = st.fixed_dictionaries({"max_messages": st.integers(1, 5), "allow_excess_messages": st.booleans()})
 OPTIONS = st.fixed_dictionaries(
     {
@@ -23,7 +26,7 @@ OPTIONS = st.fixed_dictionaries(
         "flow_control": FLOW,
         "enable_message_ordering": st.booleans(),
         "enable_exactly_once_delivery": st.booleans(),
-        "max_extension_time": st.sampled_from([0, 7]),
+        "max_extension_time": st.sampled_from([0, 7, 3600]),
         "close_options": st.fixed_dictionaries({"behavior": st.sampled_from(["NACK", "WAIT"])}),
     }
 )
@@ -47,9 +50,33 @@ class History:
         self.delivered: set[str] = set()
         self.acked: set[str] = set()  # in time, and known to the queue
         self.errors: list[Exception] = []
+        self.seen: Counter[str] = Counter()  # how often a program had each message in hand
+        self.running: set[str] = set()  # in the hands of a listener whose leases are extended
+        self.hurried = False
         self.turn = 0
 
+    def see(self, message: Message) -> None:
+        """What waited on the way to a program is no delivery."""
+        assert message.id not in self.running, "it was given out again while its listener ran"
+        self.seen[message.id] += 1
+        assert message.delivery_attempt == self.seen[message.id], (
+            "an attempt was counted that nobody saw, or not counted"
+        )
+
+    async def slow(self, message: Message) -> None:
+        """It works for longer than any deadline here."""
+        if self.hurried or self.subscription.options.flow_control.max_extension_seconds < 3600:
+            return
+        self.running.add(message.id)
+        try:
+            await sleep_until(self.clock, self.clock.now() + 8 * SECOND)
+            self.running.discard(message.id)
+            await self.ack(message)
+        finally:
+            self.running.discard(message.id)
+
     async def listen(self, message: Message) -> None:
+        self.see(message)
         assert message.id not in self.acked, "an ack was undone"
         self.delivered.add(message.id)
         self.turn += 1
@@ -120,10 +147,13 @@ class History:
         await reader.aclose()  # type: ignore[attr-defined]
 
     async def quietly(self, message: Message) -> None:
+        self.hurried = True  # the clock stands meanwhile
         try:
             await self.listen(message)
         except ValueError:
             message.nack()
+        finally:
+            self.hurried = False
 
     async def finish(self) -> None:
         """Everybody acks from now on."""

@@ -12,6 +12,7 @@ from penstock import ManualClock, Message
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import Message as Stored
 from penstock.pubsub.inventory import Inventory
+from penstock.pubsub.message import Received
 
 
 class Store:
@@ -43,7 +44,7 @@ class Store:
 def message(size: int, now: int) -> Message:
     stored = Stored(b"x" * size, {}, "", now, 0, 0, size, 0, 0)
     settlement: Any = None
-    return Message(Delivery(stored, 1, 2, 3, 1), settlement, now)
+    return Received(Delivery(stored, 1, 2, 3, 1), settlement, now)
 
 
 def test_what_is_answered_is_let_go_once() -> None:

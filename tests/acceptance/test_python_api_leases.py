@@ -1,0 +1,326 @@
+"""How long a message stays with its listener, what comes of those that never reached one, and of those that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock import AckResponse, ManualClock, Message, MessageQueue, PubSub
+from penstock.broker.model import SECOND
+from tests.acceptance.python_api import World, ack, story
+
+
+class Bench:
+    """A coroutine listener that works until it is told to stop, and acks at its end."""
+
+    def __init__(self) -> None:
+        self.begun: list[Message] = []
+        self.done = asyncio.Event()
+        self.responses: list[AckResponse] = []
+
+    async def work(self, message: Message) -> None:
+        self.begun.append(message)
+        await self.done.wait()
+        self.responses.append(await message.ack_with_response())
+
+
+@story()
+async def test_a_message_stays_with_its_listener_while_it_runs(world: World) -> None:
+    """001 maxExtension: by default up to an hour, so a slow listener does not get its message again in parallel."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=10)
+    bench = Bench()
+    world.listen(subscription, bench.work)
+    await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(3)))
+    await world.until(lambda: len(bench.begun) == 3)
+    await world.advance(50)
+    assert len(bench.begun) == 3
+    bench.done.set()
+    await world.until(lambda: len(bench.responses) == 3)
+    await world.advance(30)
+    assert len(bench.begun) == 3
+    assert world.errors == []
+
+
+@story()
+async def test_with_exactly_once_the_answer_of_a_slow_listener_counts(world: World) -> None:
+    """000 BR-010, 001 maxExtension."""
+    topic = await world.topic()
+    options = {"ack_deadline_seconds": 5, "enable_exactly_once_delivery": True}
+    subscription = await topic.create_subscription("my-sub", options)
+    bench = Bench()
+    world.listen(subscription, bench.work)
+    await topic.publish_message(b"a")
+    await world.until(lambda: bench.begun)
+    await world.advance(42)
+    bench.done.set()
+    await world.until(lambda: bench.responses)
+    assert bench.responses == [AckResponse.SUCCESS]
+
+
+@story("memory", "shared memory")
+async def test_an_hour_is_the_end_of_it(world: World) -> None:
+    """001 maxExtension: default 3600 seconds."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=600)
+    bench = Bench()
+    world.listen(subscription, bench.work)
+    await topic.publish_message(b"a")
+    await world.until(lambda: bench.begun)
+    world.clock.advance(3599)
+    await world.quiet()
+    assert len(bench.begun) == 1
+    world.clock.advance(2)
+    await world.until(lambda: len(bench.begun) == 2)
+    bench.done.set()
+
+
+@story("memory")
+async def test_extension_can_be_switched_off(world: World) -> None:
+    """001 maxExtension: 0 means that the deadline is the deadline."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5, max_extension_time=0)
+    bench = Bench()
+    world.listen(subscription, bench.work)
+    await topic.publish_message(b"a")
+    await world.until(lambda: bench.begun)
+    await world.advance(6)
+    await world.until(lambda: len(bench.begun) == 2)
+    bench.done.set()
+
+
+@story()
+async def test_a_listener_that_has_returned_lets_the_lease_end(world: World) -> None:
+    """001 AC-003, BR-005: also one that ran for a while before, and beside one that still runs."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
+    bench, go = Bench(), asyncio.Event()
+
+    async def listener(message: Message) -> None:
+        if message.data == b"slow":
+            await bench.work(message)
+        elif message.delivery_attempt == 1:
+            await go.wait()  # and no answer
+
+    received = world.listen(subscription, listener)
+    await asyncio.gather(topic.publish_message(b"slow"), topic.publish_message(b"lost"))
+    await world.until(lambda: len(received) == 2)
+    await world.advance(12)
+    assert len(received) == 2
+    go.set()
+    await world.advance(6)
+    await world.until(lambda: len(received) == 3)
+    assert (received[2].data, received[2].delivery_attempt) == (b"lost", 2)
+    bench.done.set()
+    await world.until(lambda: bench.responses)
+
+
+@story()
+async def test_closing_waits_for_a_slow_listener_and_keeps_its_lease(world: World) -> None:
+    """001 BR-008."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
+    bench = Bench()
+    world.listen(subscription, bench.work)
+    await topic.publish_message(b"a")
+    await world.until(lambda: bench.begun)
+    closing = asyncio.ensure_future(subscription.close())
+    await world.advance(30)
+    assert not closing.done()
+    assert await subscription.pull() == []
+    bench.done.set()
+    await closing
+    await world.advance(30)
+    assert await subscription.pull() == []
+
+
+@story("memory", "shared memory")
+async def test_a_plain_function_may_be_slower_than_the_deadline(world: World) -> None:
+    """001 maxExtension: it holds up the event loop, so nothing can be extended meanwhile, and still its ack counts."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
+
+    def listener(message: Message) -> None:
+        world.clock._now += 12 * SECOND  # the whole process stands still, its alarms too
+        message.ack()
+
+    received = world.listen(subscription, listener)
+    await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(4)))
+    await world.until(lambda: len(received) >= 4)
+    await world.advance(60)
+    assert [message.data for message in received] == [b"0", b"1", b"2", b"3"]
+    assert await subscription.pull() == []
+
+
+@story("memory", "shared memory")
+async def test_answers_of_slow_functions_do_not_wait_for_each_other(world: World) -> None:
+    """000 BR-002: an ack given in time is stored in time, however long the next message takes."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
+
+    def listener(message: Message) -> None:
+        message.ack()
+        world.clock._now += 4 * SECOND
+
+    received = world.listen(subscription, listener)
+    await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(6)))
+    await world.until(lambda: len(received) >= 6)
+    await world.advance(60)
+    assert len(received) == 6
+
+
+@story("memory")
+async def test_a_loop_keeps_the_message_it_works_on(world: World) -> None:
+    """001 maxExtension: `async for`, whose body may wait as a listener may; what it asks to follow ends it."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
+    await asyncio.gather(topic.publish_message(b"a"), topic.publish_message(b"b"))
+    reader = aiter(subscription)
+    first = await anext(reader)
+    await world.advance(30)
+    assert await world.pubsub.subscription("my-sub").pull() == []
+    second = await anext(reader)
+    assert (first.data, second.data, second.delivery_attempt) == (b"a", b"b", 1)
+    await world.advance(6)
+    assert [message.data for message in await world.pubsub.subscription("my-sub").pull()] == [b"a"]
+    second.ack()
+    await world.quiet()
+    await reader.aclose()  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------------- what counts as a delivery
+
+
+@story()
+async def test_what_no_listener_saw_counts_for_nothing(world: World) -> None:
+    """Section 5 of the design: closed with messages waiting, they come back without an attempt."""
+    topic = await world.topic()
+    await topic.create_subscription("my-sub")
+    await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(20)))
+    for _ in range(3):
+        subscription = world.pubsub.subscription("my-sub")
+        leaving: list[asyncio.Future[None]] = []
+
+        def listener(message: Message, at: Any = subscription, ending: Any = leaving) -> None:
+            message.nack()
+            if not ending:
+                ending.append(asyncio.ensure_future(at.close()))
+                at.remove_all_listeners("message")
+
+        subscription.on("message", listener)
+        subscription.open()
+        await world.until(lambda ending=leaving: ending)  # type: ignore[misc]
+        await leaving[0]
+    messages = await world.pubsub.subscription("my-sub").pull(20)
+    assert [message.delivery_attempt for message in messages] == [4] + [1] * 19
+
+
+@story()
+async def test_what_a_loop_took_ahead_counts_for_nothing(world: World) -> None:
+    """Section 5 of the design."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub")
+    await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(20)))
+    for _ in range(4):
+        taken = 0
+        async for message in subscription:
+            message.ack() if taken < 3 else message.nack()
+            taken += 1
+            if taken > 3:
+                break
+        await world.quiet()
+    messages = await subscription.pull(20)
+    assert [message.delivery_attempt for message in messages] == [2] + [1] * 7
+
+
+# ---------------------------------------------------------------------- failures
+
+
+@story()
+async def test_a_listener_that_always_raises_is_not_called_without_end(world: World) -> None:
+    """Law 9, and 001 BR-007: the first repetition comes at once, the later ones after longer and longer pauses."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=60)
+
+    def listener(message: Message) -> None:
+        raise ValueError("made up")
+
+    received = world.listen(subscription, listener)
+    await topic.publish_message(b"a")
+    await world.until(lambda: len(received) == 2)
+    await world.quiet()
+    assert len(received) == 2
+    await world.advance(0.5)
+    assert 3 <= len(received) <= 5
+    await world.advance(60)
+    assert 8 <= len(received) <= 13
+    assert [message.delivery_attempt for message in received] == list(range(1, len(received) + 1))
+
+
+@story("memory")
+async def test_with_a_retry_policy_a_raise_waits_as_the_policy_says(world: World) -> None:
+    """001 RetryPolicy."""
+    topic = await world.topic()
+    policy = {"minimum_backoff": 20, "maximum_backoff": 20}
+    subscription = await topic.create_subscription("my-sub", retry_policy=policy)
+
+    def listener(message: Message) -> None:
+        raise ValueError("made up")
+
+    received = world.listen(subscription, listener)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await world.advance(19)
+    assert len(received) == 1
+    await world.advance(2)
+    assert len(received) == 2
+
+
+# ---------------------------------------------------------------------- a clock that is moved by hand
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+def test_thirty_seconds_by_hand_are_as_thirty_seconds(shared: bool) -> None:
+    """001 maxExtension with a ManualClock: moved in one go, it still extends what is to be extended."""
+
+    async def main() -> None:
+        clock = ManualClock()
+        options: dict[str, Any] = {"queue": MessageQueue(clock=clock)} if shared else {"clock": clock}
+        async with PubSub(**options) as pubsub:
+            topic = await pubsub.create_topic("t")
+            subscription = await topic.create_subscription("s", ack_deadline_seconds=10)
+            bench = Bench()
+            subscription.on("message", bench.work)
+            subscription.open()
+            await topic.publish_message(b"a")
+            await _until(lambda: bench.begun)
+            clock.advance(30)
+            assert await pubsub.subscription("s").pull() == []
+            bench.done.set()
+            await _until(lambda: bench.responses)
+            clock.advance(30)
+            assert await pubsub.subscription("s").pull() == []
+            assert len(bench.begun) == 1
+
+    asyncio.run(main())
+
+
+async def _until(happened: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not happened():
+            await asyncio.sleep(0)
+
+
+@story()
+async def test_an_ack_in_time_is_in_time(world: World) -> None:
+    """000 BR-002: time that passes after the call does not make it late."""
+    topic = await world.topic()
+    subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
+    received = world.listen(subscription, ack)
+    await topic.publish_message(b"a")
+    await world.until(lambda: received)
+    await world.advance(30)
+    assert len(received) == 1
