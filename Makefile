@@ -16,7 +16,7 @@ LOCK := .venv-lock
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup serve test check bench pipeline nightly lock clean python
+.PHONY: help setup serve test check bench pipeline nightly lock clean python $(addprefix nightly-,doors journal model broker text soak spark oldest)
 
 help: ## this list
 	@echo "Penstock, a durable message broker. Targets:"
@@ -43,8 +43,32 @@ bench: $(DEV)/.stamp ## print the rates, at an empty queue and at a deep one
 pipeline: $(DEV)/.stamp ## a broker, traffic through every door, a pipeline on Spark, and what came out
 	@$(DEV)/bin/python examples/pipelines/demo.py
 
-nightly: $(DEV)/.stamp $(OLDEST)/.stamp ## the long tests, with their large numbers, and Spark's on its oldest release
-	PENSTOCK_NIGHTLY=1 $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m nightly tests $(ARGS)
+# Each part fits into an hour on two cores; the parts one after the other are the whole.
+NIGHTLY := doors journal model broker text soak spark oldest
+PART ?= $(NIGHTLY)
+
+nightly: ## the long tests, with their large numbers; one part of them with PART=, as in: make nightly PART=journal
+	@$(foreach part,$(PART),$(if $(filter $(part),$(NIGHTLY)),,$(error There is no part $(part). There are: $(NIGHTLY))))
+	@for part in $(PART); do echo "== nightly: $$part"; $(MAKE) --no-print-directory nightly-$$part || exit 1; done
+
+NIGHT = PENSTOCK_NIGHTLY=1 $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m nightly --durations 10 $(ARGS)
+SIMULATION := tests/simulation
+
+nightly-doors: $(DEV)/.stamp # whatever no other part names, so that no test is forgotten
+	$(NIGHT) tests $(addprefix --ignore ,$(SIMULATION) tests/soak tests/spark)
+nightly-journal: $(DEV)/.stamp
+	$(NIGHT) $(SIMULATION)/journal
+nightly-model: $(DEV)/.stamp
+	$(NIGHT) $(wildcard $(SIMULATION)/test_model*.py)
+nightly-broker: $(DEV)/.stamp
+	$(NIGHT) $(SIMULATION) $(addprefix --ignore ,$(SIMULATION)/journal $(SIMULATION)/text $(wildcard $(SIMULATION)/test_model*.py))
+nightly-text: $(DEV)/.stamp
+	$(NIGHT) $(SIMULATION)/text
+nightly-soak: $(DEV)/.stamp
+	$(NIGHT) tests/soak
+nightly-spark: $(DEV)/.stamp
+	$(NIGHT) tests/spark
+nightly-oldest: $(OLDEST)/.stamp # every test of Spark, not only the long ones, on the oldest release we run on
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/spark $(ARGS)
 
 # The resolver sees no local indexes, so that a lock holds what anybody can fetch, and no place it came from.

@@ -26,6 +26,7 @@ from penstock.broker.consuming import Delivery
 from penstock.broker.log import Sizes
 from penstock.broker.state import State
 from penstock.journal import codec
+from tests.conftest import NIGHTLY
 from tests.simulation.model import Model
 from tests.simulation.records import FILTERS, Copy, Message, RefusedError
 from tests.simulation.seeds import seeded
@@ -378,11 +379,17 @@ class SqliteMachine(Machine):
     store_type = SqliteStore
 
 
-EXAMPLES = {Machine: (1_000, 100_000), SqliteMachine: (300, 20_000)}
+SHARES = {Machine: 8, SqliteMachine: 4}  # of the night, so that several workers have something to do
+EXAMPLES = {Machine: (1_000, 12_500), SqliteMachine: (300, 5_000)}  # in one share
 
 
-@pytest.mark.parametrize("machine", list(EXAMPLES))
-def test_the_broker_does_what_the_model_says(machine: type[Machine], rounds: Callable[[int, int], int]) -> None:
+@pytest.mark.parametrize(
+    ("machine", "share"),
+    [(machine, share) for machine, shares in SHARES.items() for share in range(shares if NIGHTLY else 1)],
+)
+def test_the_broker_does_what_the_model_says(
+    machine: type[Machine], share: int, rounds: Callable[[int, int], int]
+) -> None:
     """004 BR-003 to BR-016, BR-018 to BR-022: the same answers, errors, deliveries, attempts and backlogs; law 3."""
     examples = int(os.environ.get("PENSTOCK_EXAMPLES", 0)) or rounds(*EXAMPLES[machine])
     number = int(os.environ.get("PENSTOCK_SEED", rounds(0, int.from_bytes(os.urandom(4)))))
