@@ -1,12 +1,20 @@
 """A server whose caches hold next to nothing, so that every reader meets every edge of them.
 
-python -m tests.soak.serve       its settings come from the environment, as any server's do
+    python -m tests.soak.serve FILE       its settings come from the environment, as any server's do
+
+On SIGUSR1 it writes to FILE what of it only the garbage collector can free, as JSON: names of classes and numbers.
 """
 
 from __future__ import annotations
 
+import gc
+import json
 import os
+import signal
 import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
 from penstock.assembly import open_parts
 from penstock.broker.log import Sizes
@@ -16,9 +24,21 @@ from penstock.settings import load_settings
 SMALL = Sizes(cache_bytes=4 << 10, chunk_messages=4, chunk_bytes=2048, read_messages=8, read_bytes=4096, topics_ahead=2)
 
 
+def report_garbage(*_: Any) -> None:
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    gc.collect()
+    gc.set_debug(0)
+    found = Counter(type(each).__name__ for each in gc.garbage)
+    gc.garbage.clear()
+    file = Path(sys.argv[1])
+    file.with_suffix(".new").write_text(json.dumps(found))
+    file.with_suffix(".new").replace(file)
+
+
 def main() -> int:
     settings = load_settings(flags={}, environment=os.environ)
     set_up_logging(settings)
+    signal.signal(signal.SIGUSR1, report_garbage)
     return run(settings, lambda settings: open_parts(settings, SMALL))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from tests.soak.others import Azure, FlightReader, FlightUpload, HalfWay, Text
 
 START_SECONDS, DRAIN_SECONDS = 60, 300  # only a failing soak waits so long
 LONG_SECONDS = 120  # memory is judged from here on: before that, everything is still warming up
+GARBAGE_MAX = 1000  # objects in cycles, after tens of thousands of requests: none of them makes one
 DOORS = ("pubsub", "azure", "text", "flight", "http")
 TOPICS, SUBSCRIPTIONS = "projects/p/topics/", "projects/p/subscriptions/"
 NOTES_TOPIC, NOTES = "projects/penstock/topics/notes", "projects/penstock/subscriptions/notes"
@@ -56,13 +58,14 @@ def never_acked(body: str) -> bool:
 class Server:
     def __init__(self, folder: Path) -> None:
         self._log = folder / "log.txt"
+        self._garbage = folder / "garbage.json"
         ready = folder / "ready.json"
         known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         ports = {f"PENSTOCK_{door.upper()}_PORT": "0" for door in DOORS}
         more = {"PENSTOCK_DATA": str(folder / "data"), "PENSTOCK_READY_FILE": str(ready)}
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.soak.serve"],
+                [sys.executable, "-m", "tests.soak.serve", str(self._garbage)],
                 env={**known, **ports, **more, "PENSTOCK_RETENTION_SECONDS": "5"},
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -89,6 +92,13 @@ class Server:
         for family in text_string_to_metric_families(self.get("/metrics")):
             for sample in family.samples:
                 found[sample.name] = found.get(sample.name, 0) + sample.value
+        return found
+
+    def garbage(self) -> dict[str, int]:
+        """What only the garbage collector can free, by class: it looks rarely, and until then it is all held."""
+        self.process.send_signal(signal.SIGUSR1)
+        assert wait(self._garbage.exists, START_SECONDS)
+        found: dict[str, int] = json.loads(self._garbage.read_text())
         return found
 
     def stop(self) -> int:
@@ -261,6 +271,7 @@ def check_health(server: Server) -> None:
     assert '"ok"' in server.get("/health")
     assert not {name: value for name, value in server.metrics().items() if "internal" in name and value}
     assert " ERROR " not in server.log(), server.log()
+    assert sum(server.garbage().values()) < GARBAGE_MAX, server.garbage()
 
 
 def check_growth(scales: Scales, seconds: int) -> None:

@@ -107,6 +107,7 @@ class Connection(asyncio.Protocol):
         self._ending = True
         self._tell_left()
         self._forget_input()
+        self._reader.close()
         self._transport = None
         self._outgoing.close()
         self._release()

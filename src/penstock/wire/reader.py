@@ -90,6 +90,11 @@ class RequestReader:
         """Nobody will read on: what has come of a request need not be kept."""
         self._clear()
 
+    def close(self) -> None:
+        """Nothing more is fed. The parser calls us and we call it: let go, so that both are freed at once."""
+        self.stage = Stage.CLOSED
+        del self._parser
+
     def _feed_parser(self, data: bytes | memoryview) -> bytes | memoryview:
         """Feed once; what is left over belongs to the next message."""
         self._fed = len(data)

@@ -135,11 +135,12 @@ def test_an_aborted_body_leaves_nothing_behind_for_the_garbage_collector() -> No
         (connection,) = scene.server._connections
         piece = Piece(connection._reader._chunks[0])
         connection._reader._chunks[0] = piece
-        seen = ref(piece)
+        seen = ref(piece), ref(connection), ref(connection._reader)
         del piece, connection
         writer.transport.abort()
         await until(lambda: scene.server.connections == 0)
-        assert seen() is None
+        await asyncio.sleep(0)
+        assert [each() for each in seen] == [None] * 3
 
     gc.disable()
     try:
