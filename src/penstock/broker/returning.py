@@ -92,7 +92,8 @@ class Returning(Publishing):
         at_once = all(due == now for due in dues)
         self.emit(Returned(subscription.number, now, returned, [] if at_once else dues, by_holder))
         subscription.counts.returned += len(returned)
-        subscription.counts.dead_letter_failures += len(stuck(subscription, failed))
+        if subscription.options.dead_letter_topic:
+            subscription.counts.dead_letter_failures += len(stuck(subscription, failed))
 
     def put_back(self, subscription: Subscription, now: int, offsets: Iterable[int]) -> None:
         """End leases of messages that reached no program: no attempt, no backoff, no dead letter."""
@@ -128,10 +129,11 @@ class Returning(Publishing):
             return now + int(delay_seconds * SECOND)
         entry = subscription.outstanding[offset]
         since = now if by_holder or entry.due >= FOREVER else entry.due  # a lease ended when it ended, not when seen
-        wait = backoff(subscription.options, entry.attempts)
+        options = subscription.options
+        wait = backoff(options, entry.attempts)
         # Spent and still here: its dead letter topic is not there. A lease that ended has waited long enough by itself.
-        if by_holder and is_spent(subscription.options, entry.attempts):
-            wait = max(wait, stuck_backoff(subscription.options, entry.attempts))
+        if by_holder and options.dead_letter_topic and is_spent(options, entry.attempts):
+            wait = max(wait, stuck_backoff(options, entry.attempts))
         return since + wait
 
     # ------------------------------------------------------------------ leaving for good
@@ -214,8 +216,6 @@ class Returning(Publishing):
 def stuck(subscription: Subscription, returned: Iterable[int]) -> list[int]:
     """Those of the messages just returned that would be dead letters, had they a topic to go to."""
     options, entries = subscription.options, subscription.outstanding
-    if not options.dead_letter_topic:
-        return []
     return [offset for offset in returned if is_spent(options, entries[offset].attempts)]
 
 
