@@ -239,11 +239,13 @@ def test_more_bodies_than_memory_are_refused_one_by_one(narrow: World) -> None:
 def test_an_answer_that_is_not_taken_makes_way_for_others(narrow: World) -> None:
     """gRPC reads a stream that is reset this way as RESOURCE_EXHAUSTED."""
     with narrow.connect() as client:
-        client.call("Publish", topic=TOPIC, messages=[m.PubsubMessage(data=bytes(1_000_000))] * 3)
+        topic = client.topic()
+        subscription = client.subscription(topic)
+        client.call("Publish", topic=topic, messages=[m.PubsubMessage(data=bytes(1_000_000))] * 3)
         narrow.door.budget.most_bytes = 2 << 20
         with connected(narrow) as peer:
             peer.greet(window=0)
-            peer.call(1, PULL, m.message("google.pubsub.v1.PullRequest")(subscription=SUBSCRIPTION, max_messages=3))
+            peer.call(1, PULL, m.message("google.pubsub.v1.PullRequest")(subscription=subscription, max_messages=3))
             assert peer.answer(1)["grpc-status"] == "8"
         assert client.call("GetTopic", topic=TOPIC).name == TOPIC
     eventually(lambda: narrow.door.budget.in_use_bytes == 0)

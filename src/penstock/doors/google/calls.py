@@ -182,9 +182,10 @@ class UnaryCall:
         assert method.unary is not None, "a streaming method has its own call"
         try:
             message = whole_message(self._body.take(), self.headers)
-            context = Context(self.headers, asyncio.get_running_loop(), len(message), self._deadline)
-            if self._deadline is not None and context.time_remaining() == 0:
+            loop = asyncio.get_running_loop()
+            if self._deadline is not None and loop.time() >= self._deadline:
                 raise overdue()
+            context = Context(self.headers, loop, len(message), self._deadline)
             response = await method.unary(decode(method.request, message), context)
             encoded = response if type(response) is bytes else response.SerializeToString()
             if not self._stream.answer(_HEAD, framed(encoded), _OK):

@@ -161,7 +161,7 @@ class GoogleDoor:
     # What an HTTP/2 connection calls.
 
     def accept(self, stream: Stream) -> Receiver | None:
-        headers = stream.headers
+        headers = stream.head.fields
         if headers.get("content-type", "").startswith("application/grpc"):
             return self._calls.begin(stream, headers)
         return RestCall(self._rest, self._calls, stream, headers)

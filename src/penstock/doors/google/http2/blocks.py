@@ -22,11 +22,8 @@ class Blocks:
     def __init__(self, bytes_max: int) -> None:
         self.pending_bytes = 0
         self._max = bytes_max
-        self._first: Block | None = None  # of a block that is not whole
+        self.first: Block | None = None  # of a block that is not whole
         self._parts: list[bytes] = []
-
-    def is_open(self) -> bool:
-        return self._first is not None
 
     def begin(self, flags: int, number: int, payload: bytes) -> Block | None:
         """A HEADERS frame; the block, if it is whole."""
@@ -38,20 +35,22 @@ class Blocks:
             start = 1 if flags & PADDED else 0
             itself = bool(flags & WITH_PRIORITY) and frames.read_number(payload[start : start + 4]) == number
         block = Block(number, bool(flags & END_STREAM), itself, content)
-        self._check(len(content))
+        if len(content) > self._max:
+            raise _too_large()
         if flags & END_HEADERS:
             return block
-        self._first, self._parts, self.pending_bytes = block, [content], len(content)
+        self.first, self._parts, self.pending_bytes = block, [content], len(content)
         return None
 
     def go_on(self, flags: int, number: int, payload: bytes) -> Block | None:
         """A CONTINUATION frame; the block, if it is whole now."""
-        first = self._first
+        first = self.first
         if first is None or first.number != number:
             raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a continuation of nothing")
         self._parts.append(payload)
         self.pending_bytes += len(payload)
-        self._check(self.pending_bytes)
+        if self.pending_bytes > self._max or len(self._parts) > _PARTS_MAX:
+            raise _too_large()
         if not flags & END_HEADERS:
             return None
         first.content = b"".join(self._parts)
@@ -59,8 +58,8 @@ class Blocks:
         return first
 
     def clear(self) -> None:
-        self._first, self._parts, self.pending_bytes = None, [], 0
+        self.first, self._parts, self.pending_bytes = None, [], 0
 
-    def _check(self, size: int) -> None:
-        if size > self._max or len(self._parts) > _PARTS_MAX:
-            raise Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "the headers are too large")
+
+def _too_large() -> Http2ConnectionError:
+    return Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "the headers are too large")

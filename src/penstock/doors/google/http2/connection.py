@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
 
     def _take(self, data: bytes) -> None:
         for kind, flags, number, payload in self._reader.feed(data):
-            if self._blocks.is_open() and kind != frames.CONTINUATION:
+            if self._blocks.first is not None and kind != frames.CONTINUATION:
                 raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a header block was interrupted")
             try:
                 self._dispatch(kind, flags, number, payload)
@@ -359,7 +359,7 @@ class Connection(asyncio.Protocol):
         """What the peer has begun, it has to bring to its end in time."""
         if not self._greeted:
             return
-        reader, block_open = self._reader, self._blocks.is_open()
+        reader, block_open = self._reader, self._blocks.first is not None
         if not reader.pending_bytes and not block_open:
             self._deadline = math.inf
         elif self._deadline == math.inf or (reader.begun, block_open) != self._began:

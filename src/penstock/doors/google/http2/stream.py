@@ -13,7 +13,7 @@ from collections import deque
 from typing import Protocol
 
 from penstock.doors.google.http2 import frames
-from penstock.doors.google.http2.fields import Fields, Head
+from penstock.doors.google.http2.fields import Head
 from penstock.doors.google.http2.frames import DATA, END_HEADERS, END_STREAM, HEADERS, Http2StreamError
 from penstock.doors.google.http2.sending import Sender
 from penstock.wire.budget import Account, Budget
@@ -95,16 +95,14 @@ class Stream:
         self._trailers: bytes | None = None  # sent once the queue is empty; empty ones end it with a bare frame
         self._drained: asyncio.Future[None] | None = None
 
-    @property
-    def headers(self) -> Fields:
-        return self.head.fields
-
     # What the one who answers calls.
 
     def send_headers(self, block: bytes, *, end: bool = False) -> None:
         if not self.local_ended:
-            flags = END_HEADERS | (END_STREAM if end else 0)
-            self._sender.write(frames.frame(HEADERS, flags, self.number, self._sender.block(block)))
+            flags, sender = END_HEADERS | (END_STREAM if end else 0), self._sender
+            if sender.table_update:
+                block = sender.block(block)
+            sender.write(frames.frame(HEADERS, flags, self.number, block))
             if end:
                 self._finish()
 
