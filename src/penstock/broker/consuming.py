@@ -83,6 +83,7 @@ class Consuming(Returning):
 
         `holder`: who asks. While somebody has messages of an ordering key, nobody else gets more of that key.
         """
+        self.expire_unused(now, name)
         subscription = self.state.subscription(name)
         topic = self.state.read_topic(subscription)
         if topic is None:

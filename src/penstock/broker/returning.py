@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.broker.facts import Removed, Returned
+from penstock.broker.facts import Removed, Returned, SubscriptionDeleted
 from penstock.broker.leases import Appointment
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Draft, Message
@@ -21,6 +21,13 @@ SETTLE_AT_ONCE = 10_000  # leases settled in one look at the agenda, so that one
 
 
 class Returning(Publishing):
+    def expire_unused(self, now: int, name: str) -> None:
+        """A subscription that nobody used for its time to live is gone, also before housekeeping comes to it."""
+        subscription = self.state.subscription_names.get(name)
+        ttl = subscription.options.expiration_seconds if subscription is not None else 0
+        if subscription is not None and ttl and now - subscription.used_at >= ttl * SECOND:
+            self.emit(SubscriptionDeleted(subscription.number))
+
     def settle_due(self, topic: Topic, subscription: Subscription, now: int) -> Need | None:
         """Let time act: leases that ended, waits that are over, lives that are over."""
         lapsed: list[int] = []

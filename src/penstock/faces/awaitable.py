@@ -268,6 +268,8 @@ class AsyncMessageQueue(Catalogue, Decisions):
         `holder`: who asks. While somebody has messages of an ordering key, nobody else gets more of that key.
         """
         until = self._now() + int(wait_seconds * SECOND)
+        if self._pipeline.stalled is None and self._is_tick_due():  # whatever time has ended is not given out
+            await self._drive(steps.housekeep(self._broker, self._now))
         while True:
             since = self.standing(name)
             deliveries: list[Delivery] = []

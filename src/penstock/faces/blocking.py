@@ -18,7 +18,7 @@ from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.faces import steps
 from penstock.faces.clock import Clock
 from penstock.faces.face import Face
-from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, subscription_options
+from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, subscription_options, topic_options
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
 from penstock.faces.views import Backlog, InternalMessage, SubscriptionMetadata, TopicMetadata, backlog
@@ -125,8 +125,10 @@ class MessageQueue(Face):
 
     # ------------------------------------------------------------------ topics
 
-    def register_topic(self, topic_name: str, options: TopicOptions | None = None) -> None:
-        self._run(lambda: self._broker.create_topic(self._now(), topic_name, options))
+    def register_topic(self, topic_name: str, options: TopicOptions | Mapping[str, Any] | None = None) -> None:
+        """Create a topic; options by name: labels, message_retention_duration."""
+        chosen = options if options is None or isinstance(options, TopicOptions) else topic_options(options)
+        self._run(lambda: self._broker.create_topic(self._now(), topic_name, chosen))
 
     def unregister_topic(self, topic_name: str) -> None:
         """Delete a topic with all its messages; its subscriptions stay, detached."""
@@ -166,10 +168,12 @@ class MessageQueue(Face):
 
     def subscription_exists(self, subscription_name: str) -> bool:
         with self._lock:
+            self._expire_unused(subscription_name)
             return subscription_name in self._broker.state.subscription_names
 
     def get_subscription(self, subscription_name: str) -> SubscriptionMetadata | None:
         with self._lock:
+            self._expire_unused(subscription_name)
             subscription = self._broker.state.subscription_names.get(subscription_name)
             return SubscriptionMetadata.of(subscription) if subscription is not None else None
 
@@ -188,7 +192,10 @@ class MessageQueue(Face):
     # ------------------------------------------------------------------ messages
 
     def publish(
-        self, topic_name: str, messages: Iterable[InternalMessage | Draft | bytes], once: Once | None = None
+        self,
+        topic_name: str,
+        messages: Iterable[InternalMessage | Draft | Mapping[str, Any] | bytes],
+        once: Once | None = None,
     ) -> list[str]:
         """Publish messages, all or none; their ids. An id handed in is ignored, the queue gives its own."""
         drafts = [_draft(message) for message in messages]
@@ -307,12 +314,22 @@ class MessageQueue(Face):
             return counted._replace(internal_errors=self.internal_errors)
 
 
-def _draft(message: InternalMessage | Draft | bytes) -> Draft:
+_FIELDS = {*InternalMessage._fields, "length"}
+
+
+def _draft(message: InternalMessage | Draft | Mapping[str, Any] | bytes) -> Draft:
     # The caller keeps its dictionary: what it does with it later must not reach the log.
     if isinstance(message, Draft):
         return message._replace(attributes=_copy(message.attributes)) if message.attributes else message
     if isinstance(message, bytes | bytearray | memoryview):
         return Draft(bytes(message))
+    if isinstance(message, Mapping):
+        unknown = [str(name) for name in message if name not in _FIELDS]
+        if unknown or "data" not in message:
+            raise InvalidArgumentError(
+                f"Unknown part of a message: {unknown[0]}" if unknown else "A message needs data"
+            )
+        message = InternalMessage(message["data"], message.get("attributes") or {}, message.get("ordering_key"))
     if not isinstance(message, InternalMessage):
         raise InvalidArgumentError(f"A message must be an InternalMessage or bytes, not {type(message).__name__}")
     attributes = _copy(message.attributes) if message.attributes else NO_ATTRIBUTES

@@ -170,6 +170,12 @@ class Face:
         """Whether the journal has room again; a face without a writer thread looks for it here."""
         return not self._journal.full
 
+    def _expire_unused(self, name: str) -> None:
+        """Whoever looks at a subscription sees what a command on it would see."""
+        self._broker.expire_unused(self._now(), name)
+        if self._broker.facts:
+            self._submit()
+
     def _tail(self, number: int) -> int:
         topic = self._broker.state.topics.get(number)
         return topic.tail if topic is not None else 0

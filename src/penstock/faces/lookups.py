@@ -20,12 +20,14 @@ class Lookups(Face):
         return TopicMetadata.of(self._broker.state.topic(name))
 
     def subscription(self, name: str) -> SubscriptionMetadata:
+        self._expire_unused(name)
         return SubscriptionMetadata.of(self._broker.state.subscription(name))
 
     def topic_exists(self, name: str) -> bool:
         return name in self._broker.state.topic_names
 
     def subscription_exists(self, name: str) -> bool:
+        self._expire_unused(name)
         return name in self._broker.state.subscription_names
 
     def topics(self) -> list[TopicMetadata]:

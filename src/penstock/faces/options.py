@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from penstock.broker.model import SubscriptionOptions
+from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.errors import InvalidArgumentError
 
 ACK_DEADLINE_MIN_SECONDS = 1
@@ -42,6 +42,17 @@ def subscription_options(given: Mapping[str, Any], start: SubscriptionOptions | 
             raise InvalidArgumentError(f"Unknown subscription option: {name}")
         if value is not None:
             options = replace(options, **option(value, name))
+    return options
+
+
+def topic_options(given: Mapping[str, Any]) -> TopicOptions:
+    """The same for a topic. Its name and time of creation, as its metadata shows them, may be among them."""
+    options = TopicOptions()
+    for name, value in given.items():
+        if name not in _TOPIC_OPTIONS and name not in ("name", "created"):
+            raise InvalidArgumentError(f"Unknown topic option: {name}")
+        if name in _TOPIC_OPTIONS and value is not None:
+            options = replace(options, **_TOPIC_OPTIONS[name](value, name))
     return options
 
 
@@ -148,4 +159,9 @@ OPTIONS: dict[str, Callable[[object, str], dict[str, Any]]] = {
     "retain_acked_messages": _flag("retain_acked"),
     "expiration_policy": _parts({"ttl": _duration("expiration_seconds")}, {}),
     "labels": _strings("labels"),
+}
+
+_TOPIC_OPTIONS: dict[str, Callable[[object, str], dict[str, Any]]] = {
+    "labels": _strings("labels"),
+    "message_retention_duration": _duration("retention_seconds"),
 }

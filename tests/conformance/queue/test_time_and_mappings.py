@@ -1,0 +1,68 @@
+"""What time has ended is gone at the next call, whichever; and messages and options may be plain mappings."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock import InvalidArgumentError, ManualClock, MessageQueue, NotFoundError, PubSub
+
+
+def test_what_exists_can_be_pulled_and_what_does_not_cannot() -> None:
+    """001 ExpirationPolicy: the first call after the time to live sees that it is over, and all calls agree."""
+    clock = ManualClock()
+    queue = MessageQueue(clock=clock)
+    queue.register_topic("t")
+    queue.register_subscription("s", "t", expiration_policy={"ttl": 30})
+    queue.register_subscription("u", "t", expiration_policy={"ttl": 30})
+    clock.advance(29)
+    assert queue.subscription_exists("s")
+    clock.advance(2)
+    assert not queue.subscription_exists("s")
+    assert queue.get_subscription("s") is None
+    with pytest.raises(NotFoundError):
+        queue.pull("u", 1)
+    assert not queue.subscription_exists("u")
+
+
+def test_retention_and_expiration_hold_in_the_first_call_of_the_api() -> None:
+    """004 message retention, 001 ExpirationPolicy: with a clock that was moved while nobody looked."""
+
+    async def main() -> None:
+        clock = ManualClock()
+        async with PubSub(clock=clock) as pubsub:
+            topic = await pubsub.create_topic("t")
+            kept = await topic.create_subscription("kept", message_retention_duration=600)
+            unused = await topic.create_subscription("unused", expiration_policy={"ttl": 120})
+            await topic.publish_message(b"old")
+            clock.advance(601)
+            assert await kept.pull() == []
+            assert not await unused.exists()
+
+    asyncio.run(main())
+
+
+def test_topics_and_messages_may_be_plain_mappings() -> None:
+    """004 AC-003: as options of subscriptions are; an id handed in is ignored."""
+    queue = MessageQueue(clock=ManualClock())
+    queue.register_topic("t", {"labels": {"team": "a"}, "message_retention_duration": 600})
+    queue.register_subscription("s", "t", {"ack_deadline_seconds": 20})
+    message = {"id": "msg-1", "data": b"Hello", "attributes": {"a": "1"}, "ordering_key": None, "delivery_attempt": 1}
+    (given,) = queue.publish("t", [message])
+    (pulled,) = queue.pull("s", 10)
+    assert (pulled.id, pulled.data, pulled.attributes) == (given, b"Hello", {"a": "1"})
+    topic = queue.get_topic("t")
+    assert topic is not None
+    assert (topic.options.labels, topic.options.retention_seconds) == ({"team": "a"}, 600)
+
+
+@pytest.mark.parametrize("message", [{"attributes": {}}, {"data": b"", "body": b""}, {"data": "text"}])
+def test_a_mapping_that_is_no_message_is_refused(message: dict[str, object]) -> None:
+    """004 BR-017."""
+    queue = MessageQueue()
+    queue.register_topic("t")
+    with pytest.raises(InvalidArgumentError):
+        queue.publish("t", [message])
+    with pytest.raises(InvalidArgumentError, match="Unknown topic option: colour"):
+        queue.register_topic("other", {"colour": "red"})
