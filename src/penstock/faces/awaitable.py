@@ -166,6 +166,12 @@ class AsyncMessageQueue(Catalogue, Decisions):
 
     async def _drive(self, walk: steps.Steps[T]) -> T:
         """Run steps, reading what they ask for; the answer waits for all they decided."""
+        result = await self._walk(walk)
+        await self._committed(self._submit())
+        return result
+
+    async def _walk(self, walk: steps.Steps[T]) -> T:
+        """Run steps; in one go, where nothing has to be read."""
         self._check()
         broker = self._broker
         try:
@@ -180,8 +186,7 @@ class AsyncMessageQueue(Catalogue, Decisions):
                     question = walk.send(answer)
         except StopIteration as stop:
             result: T = stop.value
-        await self._committed(self._submit())
-        return result
+            return result
 
     async def load(self, need: Need) -> None:
         """Bring into memory what a decision needs; it is to be asked for again afterwards."""
@@ -269,7 +274,7 @@ class AsyncMessageQueue(Catalogue, Decisions):
         """
         until = self._now() + int(wait_seconds * SECOND)
         if self._pipeline.stalled is None and self._is_tick_due():  # whatever time has ended is not given out
-            await self._drive(steps.housekeep(self._broker, self._now))
+            await self._walk(steps.housekeep(self._broker, self._now))
         while True:
             since = self.standing(name)
             deliveries: list[Delivery] = []
