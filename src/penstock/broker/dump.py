@@ -37,6 +37,7 @@ class EntryDump(NamedTuple):
     key: str
     expires_at: int
     body: bytes | None
+    extensions: int = 0
 
 
 class SubscriptionDump(NamedTuple):

@@ -31,7 +31,7 @@ class Appointment:
 class Entry:
     """One outstanding message: leased, or waiting to be delivered (again) from `due` on."""
 
-    __slots__ = ("appointment", "attempts", "body", "due", "expires_at", "key", "leased", "size", "stamp")
+    __slots__ = ("appointment", "attempts", "body", "due", "expires_at", "extensions", "key", "leased", "size", "stamp")
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Entry:
         self.expires_at = expires_at
         self.body = body  # what a holder replaced the data with
         self.appointment = appointment
+        self.extensions = 0  # of this lease so far
 
     def dump(self, offset: int) -> EntryDump:
         return EntryDump(
@@ -66,6 +67,7 @@ class Entry:
             self.key,
             self.expires_at,
             self.body,
+            self.extensions,
         )
 
 

@@ -129,6 +129,7 @@ class Subscription:
         self.agenda.leave(entry.appointment)
         entry.leased, entry.stamp, entry.due, entry.appointment = True, stamp, deadline, appointment
         entry.attempts += 1
+        entry.extensions = 0
 
     def pass_over(self, fact: Passed) -> None:
         self.cursor = max(self.cursor, fact.until)
@@ -214,6 +215,7 @@ class Subscription:
         lasting = [offset for offset, entry in entries if not 0 < entry.expires_at <= fact.deadline]
         shared = self.agenda.make(fact.deadline, lasting) if lasting else None
         for offset, entry in entries:
+            entry.extensions += 1
             self.agenda.leave(entry.appointment)
             if not entry.leased:
                 self._resume_lease(entry)
@@ -357,6 +359,7 @@ class Subscription:
         entry = Entry(
             dump.leased, dump.stamp, dump.attempts, dump.due, dump.size, dump.key, dump.expires_at, dump.body, None
         )
+        entry.extensions = dump.extensions
         self._add(dump.offset, entry)
         if dump.leased:
             entry.appointment = self.agenda.make(dump.due, (dump.offset,))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.limits import Limits
-from penstock.broker.model import NO_ATTRIBUTES, Draft, Message, SubscriptionOptions, TopicOptions
+from penstock.broker.model import FOREVER, NO_ATTRIBUTES, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Once
 from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.faces import steps
@@ -21,7 +21,15 @@ from penstock.faces.face import Face
 from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, subscription_options, topic_options
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
-from penstock.faces.views import Backlog, InternalMessage, SubscriptionMetadata, TopicMetadata, backlog
+from penstock.faces.views import (
+    Backlog,
+    InternalMessage,
+    MessageLease,
+    QueueSubscription,
+    TopicMetadata,
+    backlog,
+    instant,
+)
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, JournalFullError
 
@@ -171,20 +179,20 @@ class MessageQueue(Face):
             self._expire_unused(subscription_name)
             return subscription_name in self._broker.state.subscription_names
 
-    def get_subscription(self, subscription_name: str) -> SubscriptionMetadata | None:
+    def get_subscription(self, subscription_name: str) -> QueueSubscription | None:
         with self._lock:
             self._expire_unused(subscription_name)
             subscription = self._broker.state.subscription_names.get(subscription_name)
-            return SubscriptionMetadata.of(subscription) if subscription is not None else None
+            return QueueSubscription.of(subscription) if subscription is not None else None
 
-    def get_subscriptions_for_topic(self, topic_name: str) -> list[SubscriptionMetadata]:
+    def get_subscriptions_for_topic(self, topic_name: str) -> list[QueueSubscription]:
         with self._lock:
             topic = self._broker.state.topic(topic_name)
-            return [SubscriptionMetadata.of(reader) for reader in topic.readers.values()]
+            return [QueueSubscription.of(reader) for reader in topic.readers.values()]
 
-    def get_all_subscriptions(self) -> list[SubscriptionMetadata]:
+    def get_all_subscriptions(self) -> list[QueueSubscription]:
         with self._lock:
-            return [SubscriptionMetadata.of(each) for each in self._broker.state.subscriptions.values()]
+            return [QueueSubscription.of(each) for each in self._broker.state.subscriptions.values()]
 
     def detach_subscription(self, subscription_name: str) -> None:
         self._run(lambda: self._broker.detach_subscription(subscription_name))
@@ -219,6 +227,19 @@ class MessageQueue(Face):
         return self._drive(
             lambda: steps.pull(self._broker, self._now, subscription_name, max_messages, lease_seconds, max_bytes)
         )
+
+    def get_leases(self, subscription_name: str) -> list[MessageLease]:
+        """What is in flight on a subscription, oldest first: until when, by which receipt, how often extended."""
+        return [
+            MessageLease(
+                InternalMessage.of(delivery),
+                delivery.receipt,
+                subscription_name,
+                instant(due) if due < FOREVER else None,
+                extensions,
+            )
+            for delivery, due, extensions in self._drive(lambda: steps.leased(self._broker, subscription_name))
+        ]
 
     def ack(self, ack_id: str) -> None:
         _one(self.ack_many([ack_id]))

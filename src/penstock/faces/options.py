@@ -45,6 +45,30 @@ def subscription_options(given: Mapping[str, Any], start: SubscriptionOptions | 
     return options
 
 
+def shown_options(options: SubscriptionOptions) -> dict[str, Any]:
+    """What a program would write to get these options."""
+    retry = {"minimum_backoff": options.retry_minimum_seconds, "maximum_backoff": options.retry_maximum_seconds}
+    letters = {
+        "dead_letter_topic": options.dead_letter_topic,
+        "max_delivery_attempts": options.max_delivery_attempts,
+    }
+    flow = {"max_messages": options.flow_max_messages, "max_bytes": options.flow_max_bytes}
+    return {
+        "ack_deadline_seconds": options.lease_seconds,
+        "message_ordering": options.ordering,
+        "enable_message_ordering": options.ordering,
+        "enable_exactly_once_delivery": options.exactly_once,
+        "filter": options.filter,
+        "flow_control": {name: value for name, value in flow.items() if value} or None,
+        "retry_policy": retry if any(retry.values()) else None,
+        "dead_letter_policy": letters if options.dead_letter_topic else None,
+        "message_retention_duration": options.retention_seconds,
+        "retain_acked_messages": options.retain_acked,
+        "expiration_policy": {"ttl": options.expiration_seconds} if options.expiration_seconds else None,
+        "labels": dict(options.labels),
+    }
+
+
 def topic_options(given: Mapping[str, Any]) -> TopicOptions:
     """The same for a topic. Its name and time of creation, as its metadata shows them, may be among them."""
     options = TopicOptions()

@@ -123,9 +123,10 @@ class SharedQueue(Catalogue):
         return self._queue.get_all_topics()
 
     def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
-        if topic_name is None:
-            return self._queue.get_all_subscriptions()
-        return self._queue.get_subscriptions_for_topic(topic_name)
+        with self._queue._lock:
+            state = self._broker.state
+            chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
+            return [SubscriptionMetadata.of(each) for each in chosen.values()]
 
     # ------------------------------------------------------------------ messages
 

@@ -192,6 +192,20 @@ def _first_within_cap(broker: Broker, topic: Topic) -> Steps[int]:
     return low
 
 
+def leased(broker: Broker, name: str) -> Steps[list[tuple[Delivery, int, int]]]:
+    """The leases of a subscription, oldest message first, with their deadlines and how often each was extended."""
+    subscription = broker.state.subscription(name)
+    topic, found = broker.state.read_topic(subscription), []
+    for offset in sorted(subscription.outstanding) if topic is not None else ():
+        message = (yield from _message(broker, topic, offset)) if topic is not None else None
+        entry = subscription.outstanding.get(offset)
+        if message is not None and topic is not None and entry is not None and entry.leased:
+            message = message if entry.body is None else message._replace(data=entry.body)
+            delivery = Delivery(message, subscription.number, topic.first_id, entry.stamp, entry.attempts)
+            found.append((delivery, entry.due, entry.extensions))
+    return found
+
+
 def _message(broker: Broker, topic: Topic, offset: int) -> Steps[Message | None]:
     while topic.number in broker.state.topics and topic.head <= offset:
         found = broker.look_up(topic, offset)

@@ -6,12 +6,13 @@ The rule kept here: nobody outside the broker holds a piece of its state.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, SubscriptionOptions, TopicOptions
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
+from penstock.faces.options import shown_options
 
 
 def instant(nanoseconds: int) -> datetime:
@@ -120,3 +121,39 @@ class InternalMessage(NamedTuple):
             delivery.receipt,
             message.publish_time,
         )
+
+
+class MessageLease(NamedTuple):
+    """A message in somebody's hands."""
+
+    message: InternalMessage
+    ack_id: str
+    subscription: str
+    deadline: datetime | None  # None: it lasts as long as the process
+    deadline_extensions: int
+
+
+class ShownOptions(dict[str, Any]):
+    """Options by the names a program gives them, as keys and as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class QueueSubscription(NamedTuple):
+    """A subscription as the in-process queue shows it."""
+
+    name: str
+    topic: str  # still the name after the topic is deleted
+    created: datetime
+    options: ShownOptions
+    detached: bool
+    number: int
+
+    @classmethod
+    def of(cls, subscription: Subscription) -> QueueSubscription:
+        name, topic, created, options, detached, number = SubscriptionMetadata.of(subscription)
+        return cls(name, topic, created, ShownOptions(shown_options(options)), detached, number)

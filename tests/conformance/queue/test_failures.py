@@ -53,6 +53,7 @@ def test_without_its_topic_a_dead_letter_is_delivered_again(world: World, queue:
         message = world.take("sub")
         assert message.delivery_attempt == attempt
         queue.nack(message.ack_id)
+        world.clock.advance(600)  # it waits for its topic
     world.topic_with("letters", topic="dead")
     queue.nack(world.take("sub").ack_id)
     assert world.pull("sub") == []

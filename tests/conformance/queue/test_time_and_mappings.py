@@ -66,3 +66,36 @@ def test_a_mapping_that_is_no_message_is_refused(message: dict[str, object]) -> 
         queue.publish("t", [message])
     with pytest.raises(InvalidArgumentError, match="Unknown topic option: colour"):
         queue.register_topic("other", {"colour": "red"})
+
+
+def test_a_lease_shows_its_deadline_its_extensions_and_its_ack_id() -> None:
+    """004 MessageLease."""
+    clock = ManualClock()
+    queue = MessageQueue(clock=clock)
+    queue.register_topic("t")
+    queue.register_subscription("s", "t", ack_deadline_seconds=20)
+    queue.publish("t", [b"a", b"b"])
+    (first,) = queue.pull("s", 1)
+    queue.modify_ack_deadline(first.ack_id, 60)
+    queue.modify_ack_deadline(first.ack_id, 90)
+    (lease,) = queue.get_leases("s")
+    assert (lease.message, lease.ack_id, lease.subscription) == (first, first.ack_id, "s")
+    assert lease.deadline is not None
+    assert (lease.deadline.timestamp() * 10**9 - clock.now(), lease.deadline_extensions) == (90 * 10**9, 2)
+    queue.ack(first.ack_id)
+    assert queue.get_leases("s") == []
+
+
+def test_metadata_shows_options_by_the_names_of_the_caller() -> None:
+    """004 SubscriptionMetadata: and they can be handed in again."""
+    queue = MessageQueue()
+    queue.register_topic("t")
+    given = {"ack_deadline_seconds": 20, "message_ordering": True, "retry_policy": {"minimum_backoff": 1}}
+    queue.register_subscription("s", "t", given)
+    shown = queue.get_subscription("s")
+    assert shown is not None
+    assert (shown.options.ack_deadline_seconds, shown.options["message_ordering"]) == (20, True)
+    queue.register_subscription("again", "t", shown.options)
+    again = queue.get_subscription("again")
+    assert again is not None
+    assert again.options == shown.options

@@ -88,4 +88,4 @@ def test_options_come_in_one_way_at_a_time() -> None:
         queue.register_subscription("sub", "topic", {"ack_deadline": 20}, ack_deadline=30)
         found = queue.get_subscription("sub")
         assert found is not None
-        assert found.options.lease_seconds == 30
+        assert found.options.ack_deadline_seconds == found.options["ack_deadline_seconds"] == 30
