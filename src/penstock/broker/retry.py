@@ -5,10 +5,10 @@ The rule kept here: pure arithmetic on options and attempts; nobody here looks a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from penstock.broker.model import SECOND, Message, SubscriptionOptions
+from penstock.broker.model import SECOND, SubscriptionOptions
 
 # A dead letter that has nowhere to go comes again: soon enough for somebody who makes the topic, and no hot loop.
 STUCK_MINIMUM_SECONDS, STUCK_MAXIMUM_SECONDS = 1, 60
@@ -49,10 +49,10 @@ def is_spent(options: SubscriptionOptions, attempts: int) -> bool:
 SOURCE_PUBLISH_TIME = "dead_letter_source_publish_time_ns"
 
 
-def original_publish_time(message: Message) -> int:
+def original_publish_time(attributes: Mapping[str, str], publish_time: int) -> int:
     """When a message was first published, be it a dead letter or not."""
-    text = message.attributes.get(SOURCE_PUBLISH_TIME, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else message.publish_time
+    text = attributes.get(SOURCE_PUBLISH_TIME, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else publish_time
 
 
 def source_attributes(source: Source) -> dict[str, str]:

@@ -68,6 +68,7 @@ class Topology(Consuming):
         options = options or SubscriptionOptions()
         check_subscription_options(options)
         topic = self.state.topic(topic_name)
+        self.expire_unused(now, name)
         if name in self.state.subscription_names:
             raise AlreadyExistsError(f"Subscription already exists: {name}")
         number = self._next_number()

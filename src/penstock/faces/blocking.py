@@ -18,7 +18,7 @@ from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.faces import steps
 from penstock.faces.clock import Clock
 from penstock.faces.face import Face
-from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, subscription_options, topic_options
+from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, named, subscription_options, topic_options
 from penstock.faces.statistics import BrokerStatistics
 from penstock.faces.tally import statistics
 from penstock.faces.views import (
@@ -166,7 +166,7 @@ class MessageQueue(Face):
     ) -> None:
         """Create a subscription; options by name: ack_deadline_seconds, message_ordering, retry_policy, ..."""
         if not isinstance(options, SubscriptionOptions):
-            options = subscription_options({**(options or {}), **more})
+            options = subscription_options({**named(options or {}), **more})
         elif more:
             raise InvalidArgumentError("Give SubscriptionOptions or options by name, not both")
         self._run(lambda: self._broker.create_subscription(self._now(), subscription_name, topic_name, options))
@@ -187,12 +187,11 @@ class MessageQueue(Face):
 
     def get_subscriptions_for_topic(self, topic_name: str) -> list[QueueSubscription]:
         with self._lock:
-            topic = self._broker.state.topic(topic_name)
-            return [QueueSubscription.of(reader) for reader in topic.readers.values()]
+            return [QueueSubscription.of(each) for each in self._living(topic_name)]
 
     def get_all_subscriptions(self) -> list[QueueSubscription]:
         with self._lock:
-            return [QueueSubscription.of(each) for each in self._broker.state.subscriptions.values()]
+            return [QueueSubscription.of(each) for each in self._living(None)]
 
     def detach_subscription(self, subscription_name: str) -> None:
         self._run(lambda: self._broker.detach_subscription(subscription_name))
@@ -352,7 +351,9 @@ def _draft(message: InternalMessage | Draft | Mapping[str, Any] | bytes) -> Draf
             )
         message = InternalMessage(message["data"], message.get("attributes") or {}, message.get("ordering_key"))
     if not isinstance(message, InternalMessage):
-        raise InvalidArgumentError(f"A message must be an InternalMessage or bytes, not {type(message).__name__}")
+        raise InvalidArgumentError(
+            f"A message must be an InternalMessage, a Draft, a mapping or bytes, not {type(message).__name__}"
+        )
     attributes = _copy(message.attributes) if message.attributes else NO_ATTRIBUTES
     return Draft(message.data, attributes, message.ordering_key or "")
 

@@ -17,6 +17,7 @@ from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import SECOND, Message
 from penstock.broker.retry import SourceAttributes, source_attributes
+from penstock.broker.subscription import Subscription
 from penstock.errors import PenstockError, UnavailableError
 from penstock.faces.capacity import CapacityWatch
 from penstock.faces.clock import Clock, SystemClock
@@ -170,11 +171,20 @@ class Face:
         """Whether the journal has room again; a face without a writer thread looks for it here."""
         return not self._journal.full
 
-    def _expire_unused(self, name: str) -> None:
-        """Whoever looks at a subscription sees what a command on it would see."""
-        self._broker.expire_unused(self._now(), name)
+    def _expire_unused(self, *names: str) -> None:
+        """Whoever looks at subscriptions sees what a command on them would see."""
+        now = self._now()
+        for name in names:
+            self._broker.expire_unused(now, name)
         if self._broker.facts:
             self._submit()
+
+    def _living(self, topic_name: str | None) -> list[Subscription]:
+        """The subscriptions of a topic, or all of them, without those that nobody used for their time to live."""
+        state = self._broker.state
+        chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
+        self._expire_unused(*[each.name for each in chosen.values() if each.options.expiration_seconds])
+        return list(chosen.values())
 
     def _tail(self, number: int) -> int:
         topic = self._broker.state.topics.get(number)

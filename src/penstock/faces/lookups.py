@@ -1,7 +1,7 @@
 """What a door may look up without waiting: names, numbers, options, documents.
 
-The rule kept here: looking changes nothing and reads no disk; what is shown are records that do not change under the
-reader, or plain values.
+The rule kept here: looking reads no disk, and changes nothing but what time has ended anyway; what is shown are records
+that do not change under the reader, or plain values.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ class Lookups(Face):
         return [TopicMetadata.of(topic) for topic in self._broker.state.topics.values()]
 
     def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
-        state = self._broker.state
-        chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
-        return [SubscriptionMetadata.of(subscription) for subscription in chosen.values()]
+        return [SubscriptionMetadata.of(subscription) for subscription in self._living(topic_name)]
 
     def reads(self, name: str, topic_name: str) -> bool:
         """Whether a subscription is there and attached to this topic."""

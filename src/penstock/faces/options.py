@@ -33,6 +33,13 @@ def seconds(value: object, name: str) -> float:
     return _number(value, name)
 
 
+def named(given: object) -> Mapping[str, Any]:
+    """What a caller gave as its options, if that is a mapping."""
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"Options must be given by name, not as {type(given).__name__}")
+    return given
+
+
 def subscription_options(given: Mapping[str, Any], start: SubscriptionOptions | None = None) -> SubscriptionOptions:
     """The broker's options for what a caller wrote."""
     options = start or SubscriptionOptions()
@@ -72,7 +79,7 @@ def shown_options(options: SubscriptionOptions) -> dict[str, Any]:
 def topic_options(given: Mapping[str, Any]) -> TopicOptions:
     """The same for a topic. Its name and time of creation, as its metadata shows them, may be among them."""
     options = TopicOptions()
-    for name, value in given.items():
+    for name, value in named(given).items():
         if name not in _TOPIC_OPTIONS and name not in ("name", "created"):
             raise InvalidArgumentError(f"Unknown topic option: {name}")
         if name in _TOPIC_OPTIONS and value is not None:

@@ -111,6 +111,7 @@ class SharedQueue(Catalogue):
 
     def subscription(self, name: str) -> SubscriptionMetadata:
         with self._queue._lock:
+            self._queue._expire_unused(name)
             return SubscriptionMetadata.of(self._broker.state.subscription(name))
 
     def topic_exists(self, name: str) -> bool:
@@ -124,9 +125,7 @@ class SharedQueue(Catalogue):
 
     def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
         with self._queue._lock:
-            state = self._broker.state
-            chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
-            return [SubscriptionMetadata.of(each) for each in chosen.values()]
+            return [SubscriptionMetadata.of(each) for each in self._queue._living(topic_name)]
 
     # ------------------------------------------------------------------ messages
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, SubscriptionOptions, TopicOptions
+from penstock.broker.retry import original_publish_time
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.faces.options import shown_options
@@ -107,6 +108,12 @@ class InternalMessage(NamedTuple):
     @property
     def length(self) -> int:
         return len(self.data)
+
+    @property
+    def original_publish_time(self) -> datetime | None:
+        """When it was first published: for a dead letter that is before its own `publish_time`."""
+        at = original_publish_time(self.attributes, self.publish_time_ns)
+        return instant(at) if at else self.publish_time
 
     @classmethod
     def of(cls, delivery: Delivery) -> InternalMessage:

@@ -132,7 +132,8 @@ class Message:
     @property
     def original_publish_time(self) -> datetime:
         """When it was first published: for a dead letter that is before its own `publish_time`."""
-        return instant(original_publish_time(self._delivery.message))
+        message = self._delivery.message
+        return instant(original_publish_time(message.attributes, message.publish_time))
 
     @property
     def subscription(self) -> Subscription:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from penstock import InvalidArgumentError, ManualClock, MessageQueue, NotFoundError, PubSub
+from penstock.faces.views import QueueSubscription
+
+Listing = Callable[[MessageQueue], list[QueueSubscription]]
+
+
+def _of_the_topic(queue: MessageQueue) -> list[QueueSubscription]:
+    return queue.get_subscriptions_for_topic("t")
 
 
 def test_what_exists_can_be_pulled_and_what_does_not_cannot() -> None:
@@ -24,6 +33,71 @@ def test_what_exists_can_be_pulled_and_what_does_not_cannot() -> None:
     with pytest.raises(NotFoundError):
         queue.pull("u", 1)
     assert not queue.subscription_exists("u")
+
+
+@pytest.mark.parametrize("listed", [MessageQueue.get_all_subscriptions, _of_the_topic])
+def test_a_list_has_no_subscription_whose_time_is_over(listed: Listing) -> None:
+    """001 ExpirationPolicy: also where a list is the first thing somebody asks for."""
+    clock = ManualClock()
+    queue = MessageQueue(clock=clock)
+    queue.register_topic("t")
+    queue.register_subscription("s", "t", expiration_policy={"ttl": 30})
+    queue.register_subscription("kept", "t")
+    clock.advance(31)
+    assert [each.name for each in listed(queue)] == ["kept"]
+    assert not queue.subscription_exists("s")
+
+
+def test_a_name_whose_time_is_over_is_free() -> None:
+    """001 ExpirationPolicy: creating it anew is as good as looking first."""
+    clock = ManualClock()
+    queue = MessageQueue(clock=clock)
+    queue.register_topic("t")
+    queue.register_subscription("s", "t", expiration_policy={"ttl": 30})
+    queue.publish("t", [b"old"])
+    clock.advance(31)
+    queue.register_subscription("s", "t")
+    assert queue.pull("s", 10) == []
+
+
+def test_the_api_lists_no_subscription_whose_time_is_over() -> None:
+    """001 ExpirationPolicy: on a queue of its own, and on one that threads share."""
+
+    async def main(clock: ManualClock, pubsub: PubSub) -> None:
+        async with pubsub:
+            topic = await pubsub.create_topic("t")
+            await topic.create_subscription("kept")
+            for look in (pubsub.get_subscriptions, topic.get_subscriptions):
+                await topic.create_subscription("unused", expiration_policy={"ttl": 30})
+                clock.advance(31)
+                assert [each.name for each in await look()] == ["projects/penstock/subscriptions/kept"]
+            unused = await topic.create_subscription("unused", expiration_policy={"ttl": 30})
+            clock.advance(31)
+            with pytest.raises(NotFoundError):
+                await unused.get_metadata()
+
+    own, shared = ManualClock(), ManualClock()
+    asyncio.run(main(own, PubSub(clock=own)))
+    asyncio.run(main(shared, PubSub(queue=MessageQueue(clock=shared))))
+
+
+def test_a_dead_letter_shows_when_it_was_first_published() -> None:
+    """004 BR-016: to a program of the queue as to one of the API; any other message was first published once."""
+    clock = ManualClock()
+    queue = MessageQueue(clock=clock)
+    queue.register_topic("t")
+    queue.register_topic("dead")
+    queue.register_subscription("letters", "dead")
+    queue.register_subscription("s", "t", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 5})
+    queue.publish("t", [b"a"])
+    for _ in range(5):
+        (failed,) = queue.pull("s", 1)
+        assert failed.original_publish_time == failed.publish_time
+        clock.advance(5)
+        queue.nack(failed.ack_id)
+    (letter,) = queue.pull("letters", 1)
+    assert letter.publish_time is not None
+    assert letter.original_publish_time == failed.publish_time < letter.publish_time
 
 
 def test_retention_and_expiration_hold_in_the_first_call_of_the_api() -> None:
@@ -66,6 +140,17 @@ def test_a_mapping_that_is_no_message_is_refused(message: dict[str, object]) -> 
         queue.publish("t", [message])
     with pytest.raises(InvalidArgumentError, match="Unknown topic option: colour"):
         queue.register_topic("other", {"colour": "red"})
+
+
+@pytest.mark.parametrize("options", [5, "colour", ["colour"]])
+def test_options_that_are_no_mapping_are_refused(options: Any) -> None:
+    """004 BR-017: in a sentence, as all bad input."""
+    queue = MessageQueue()
+    with pytest.raises(InvalidArgumentError, match="Options must be given by name"):
+        queue.register_topic("t", options)
+    queue.register_topic("t")
+    with pytest.raises(InvalidArgumentError, match="Options must be given by name"):
+        queue.register_subscription("s", "t", options)
 
 
 def test_a_lease_shows_its_deadline_its_extensions_and_its_ack_id() -> None:
