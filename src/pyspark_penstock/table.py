@@ -291,7 +291,7 @@ TABLE = (
         "a name",
         "",
         "With txnVersion, of df.write: who writes. A batch whose version is not higher than the last one stored "
-        "for this name is left out, so that foreachBatch can be run again.",
+        "for this name in the topic is left out, so that foreachBatch can be run again.",
     ),
     Option(
         "txnVersion",

@@ -20,6 +20,7 @@ from pyspark_penstock.broker import Broker
 from pyspark_penstock.chunks import chunks
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import Options
+from pyspark_penstock.positions import bounds_in
 from pyspark_penstock.publishing import Upload
 from pyspark_penstock.schema import without_read_columns
 
@@ -42,33 +43,39 @@ class PenstockWriter(DataSourceArrowWriter):
     """`df.write.format("penstock")`.
 
     Inside `foreachBatch` a batch that runs again is another job, and publishes again, unless it says by txnAppId and
-    txnVersion which one it is. A version that is done is a decision on the broker, with rows or without.
+    txnVersion which one it is. A version that is done is a decision on the broker, with rows or without, and counts for
+    the topic it was written to: one function may write a batch to several of them under one name.
     """
 
     def __init__(self, options: Options) -> None:
         self.options = options
         # Made once, while the job is planned, and carried to every attempt of its tasks.
-        self.job = f"job-{uuid.uuid4()}" if options.txn_app is None else _transaction(options.txn_app)
+        self.job = f"job-{uuid.uuid4()}"
         self.epoch = options.txn_version or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        if self._is_done():
-            for _ in iterator:  # Spark sends the rows in any case
-                pass
-            return Written(self.job, [])
-        return publish(self.options, iterator, self.job, self.epoch)
+        if self.options.txn_app is None:
+            return publish(self.options, iterator, self.job, self.epoch)
+        broker = Broker(self.options.access)
+        query = _transaction(broker, self.options, self.options.txn_app)
+        if not self._is_done(broker, query):
+            return publish(self.options, iterator, query, self.epoch)
+        for _ in iterator:  # Spark sends the rows in any case
+            pass
+        return Written(query, [])
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self.options.txn_app is not None and not self._is_done():
-            settle(self.options, messages, self.job, self.epoch)
-        elif self.options.txn_app is None:
-            decide(self.options, messages, self.epoch)
-
-    def _is_done(self) -> bool:
-        """Whether this version, or a higher one, was stored before."""
         if self.options.txn_app is None:
-            return False
-        said = Broker(self.options.access).ask("stage.last", query=self.job)
+            decide(self.options, messages, self.epoch)
+            return
+        broker = Broker(self.options.access)
+        query = _transaction(broker, self.options, self.options.txn_app)
+        if not self._is_done(broker, query):
+            settle(self.options, messages, query, self.epoch)
+
+    def _is_done(self, broker: Broker, query: str) -> bool:
+        """Whether this version, or a higher one, was stored before."""
+        said = broker.ask("stage.last", query=query)
         return said["epoch"] is not None and said["epoch"] >= self.epoch
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -91,9 +98,19 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         """Spark runs the batch again, and the broker knows what it has seen."""
 
 
-def _transaction(app: str) -> str:
-    """A name of fixed length for whatever an application calls itself."""
-    return f"txn-{hashlib.sha256(app.encode()).hexdigest()[:32]}"
+def _transaction(broker: Broker, options: Options, app: str) -> str:
+    """A name of fixed length for what an application, whatever it calls itself, writes to a topic.
+
+    It goes by the topic's identity, however the topic is spelled; where a column names topics, by the application
+    alone.
+    """
+    identities = []
+    if options.sink_topic is not None:
+        if options.create_topics:
+            broker.ask("topic.ensure", topic=options.sink_topic)
+        known = bounds_in(broker.ask("bounds", topics=[options.sink_topic]))
+        identities = [bound.identity for bound in known.values()]
+    return f"txn-{hashlib.sha256(':'.join([*identities, app]).encode()).hexdigest()[:32]}"
 
 
 def _context() -> TaskContext:

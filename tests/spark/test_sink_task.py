@@ -47,6 +47,27 @@ def test_a_version_is_stored_once(server: Server, make_topic: MakeTopic, transac
     assert server.data(topic) == [b"a", b"b", b"c", b"of another"]
 
 
+@pytest.mark.parametrize("transactional", ["false", "true"])
+def test_a_version_counts_for_each_topic_by_itself(server: Server, make_topic: MakeTopic, transactional: str) -> None:
+    """As each Delta table counts its own: one function writes a batch to two places under one name."""
+    first, second = make_topic(), make_topic()
+    named = {"txnAppId": str(uuid.uuid4()), "txnVersion": 0, "transactional": transactional}
+    for _ in range(2):
+        run(server, first, [b"a"], **named)
+        run(server, second, [b"b"], **named)
+        run(server, second.rpartition("/")[2], [b"b"], **named)
+    assert (server.data(first), server.data(second)) == ([b"a"], [b"b"])
+
+
+def test_a_version_of_a_topic_that_was_deleted_is_forgotten(server: Server, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    named = {"txnAppId": str(uuid.uuid4()), "txnVersion": 0}
+    run(server, topic, [b"a"], **named)
+    server.rest("DELETE", topic)
+    run(server, topic, [b"b"], createTopics="true", **named)
+    assert server.data(topic) == [b"b"]
+
+
 def test_a_version_that_was_stored_in_part_is_completed(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic()
     raw = {"endpoint": server.endpoint, "topic": topic, "txnAppId": str(uuid.uuid4()), "txnVersion": "0"}
