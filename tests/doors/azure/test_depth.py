@@ -56,7 +56,7 @@ async def costs(depth: int) -> list[int]:
     await queue.publish(TOPIC, [Draft(b"x" * 64, ttl_seconds=604800)] * depth)
     body = b"<QueueMessage><MessageText>x</MessageText></QueueMessage>"
     found = []
-    for _ in range(2):  # the first round fills what is remembered of dates and parameters
+    for _ in range(4):  # the first round fills what is remembered of dates and parameters
         put, puts = await counted(lambda: answer(request("POST", "orders/messages", body=body)))
         got, gets = await counted(lambda: answer(request("GET", "orders/messages")))
         _, peeks = await counted(lambda: answer(request("GET", "orders/messages", "peekonly=true")))
@@ -76,9 +76,9 @@ async def costs(depth: int) -> list[int]:
             )
         )
         assert [each.status for each in (put, got, update, deleted)] == [201, 200, 204, 204]
-        found = [puts, gets, peeks, updates, deletes]
+        found.append([puts, gets, peeks, updates, deletes])
     await queue.close()
-    return found
+    return [min(each) for each in zip(*found, strict=True)]  # the queue's own tick each second may fall into one
 
 
 def test_no_operation_costs_more_on_a_deep_queue() -> None:
