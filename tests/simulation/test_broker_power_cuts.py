@@ -7,7 +7,7 @@ of the state and restarts. To repeat a failing cut: `python -m tests.simulation.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class Cuts:
         self.seed = seed
         self._attempted: dict[bytes, str] = {}
 
-    def run(self, cuts: int = CUTS_PER_LIFE, only: int | None = None) -> int:
+    def run(self, cuts: int = CUTS_PER_LIFE, only: Sequence[int] = ()) -> int:
         try:
             return powercut.run(self.seed, self.workload, self.check, cuts=cuts, only=only)
         except AssertionError as error:
@@ -107,4 +107,4 @@ def broken_promises(seeds: range) -> int:
 
 
 if __name__ == "__main__":
-    Cuts(int(sys.argv[1])).run(only=int(sys.argv[2]) if len(sys.argv) > 2 else None)
+    Cuts(int(sys.argv[1])).run(only=[int(place) for place in sys.argv[2:]])

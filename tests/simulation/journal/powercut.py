@@ -20,7 +20,7 @@ How to use it, for a journal or for a whole broker:
     powercut.run(seed, workload, check, cuts=100)
 
 `acknowledge` may be called from any thread and with anything; `check` gets what had been acknowledged before the
-cut, in order. A failing check names the seed and the place, and `powercut.run(seed, workload, check, only=place)`
+cut, in order. A failing check names the seed and the place, and `powercut.run(seed, workload, check, only=[place])`
 repeats it. The high-water mark is written beside the engine, without sync: after a cut it is as it was at the last
 acknowledgement, or as at the first, or torn, or missing.
 """
@@ -28,7 +28,7 @@ acknowledgement, or as at the first, or torn, or missing.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -44,18 +44,18 @@ Workload = Callable[["Disk"], None]
 Check = Callable[[Path, list[Any]], None]
 
 
-def run(seed: int, workload: Workload, check: Check, *, cuts: int = 100, only: int | None = None) -> int:
-    """Record `workload`, cut the power at `cuts` random places and call `check` on each result; how many."""
+def run(seed: int, workload: Workload, check: Check, *, cuts: int = 100, only: Sequence[int] = ()) -> int:
+    """Record `workload`, cut the power at `cuts` random places, or `only` at these, and call `check` on each result."""
     random = Random(seed)
     trace = record(workload, random.randrange(2**32))
-    places = [only] if only is not None else sorted(random.randrange(len(trace.steps) + 1) for _ in range(cuts))
+    places = only or sorted(random.randrange(len(trace.steps) + 1) for _ in range(cuts))
     for cut in trace.cuts(places, seed):
         with tempfile.TemporaryDirectory(dir=_fast()) as folder:
             cut.restore(Path(folder))
             try:
                 check(Path(folder), cut.acknowledged)
             except BaseException as error:
-                error.add_note(f"power cut: seed={seed}, only={cut.place} ({cut.style})")
+                error.add_note(f"power cut: seed={seed}, only=[{cut.place}] ({cut.style})")
                 raise
     return len(places)
 
@@ -102,7 +102,7 @@ class Trace:
     def __init__(self, steps: list[Step]) -> None:
         self.steps = steps
 
-    def cuts(self, places: list[int], seed: int) -> Iterator[Cut]:
+    def cuts(self, places: Sequence[int], seed: int) -> Iterator[Cut]:
         """The state at each of the places, which must be in order."""
         state, done = _State(), 0
         for place in places:

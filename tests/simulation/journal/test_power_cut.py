@@ -24,6 +24,7 @@ from tests.simulation.journal.workload import (
 )
 
 CUTS_PER_LIFE = 100
+BIRTH_STEPS = 20  # of the file system, until the tables are there
 
 
 class Cuts:
@@ -70,6 +71,13 @@ def test_no_acknowledged_commit_is_lost_in_a_power_cut(rounds: Callable[[int, in
         done += Cuts(seed).run(CUTS_PER_LIFE)
         seed += 1
     assert done >= wanted
+
+
+def test_a_store_whose_birth_was_cut_short_is_made_again() -> None:
+    """Every early step of a few lives: the first page may be there in part, beside the journal that undoes it."""
+    for seed in range(40):
+        cuts = Cuts(seed)
+        powercut.run(seed, cuts.workload, cuts.check, only=range(BIRTH_STEPS))
 
 
 def test_the_lives_reach_every_kind_of_write() -> None:

@@ -39,6 +39,10 @@ def open_writer(database: Path, vfs: str | None) -> apsw.Connection:
     """The one connection that commits, checkpoints and deletes."""
     connection = apsw.Connection(str(database), vfs=vfs)
     try:
+        if not value(connection, "PRAGMA page_count"):
+            # Looking has undone a birth that the power cut short, and a connection keeps the settings it met there.
+            connection.close()
+            connection = apsw.Connection(str(database), vfs=vfs)
         _prepare(connection)
         _require_format(connection, database)
         _require_durability(connection)
