@@ -99,8 +99,10 @@ class Returning(Publishing):
         at_once = all(due == now for due in dues)
         self.emit(Returned(subscription.number, now, returned, [] if at_once else dues, by_holder))
         subscription.counts.returned += len(returned)
-        if subscription.options.dead_letter_topic:
-            subscription.counts.dead_letter_failures += len(stuck(subscription, failed))
+        options, entries = subscription.options, subscription.outstanding
+        if options.dead_letter_topic:  # those that are spent and still here have no topic to go to
+            stuck = sum(is_spent(options, entries[offset].attempts) for offset in failed)
+            subscription.counts.dead_letter_failures += stuck
 
     def put_back(self, subscription: Subscription, now: int, offsets: Iterable[int]) -> None:
         """End leases of messages that reached no program: no attempt, no backoff, no dead letter."""
@@ -218,12 +220,6 @@ class Returning(Publishing):
         for subscription in self.state.subscriptions.values():
             endless = [o for o, e in subscription.outstanding.items() if e.leased and e.due >= FOREVER]
             self.put_back(subscription, now, endless)
-
-
-def stuck(subscription: Subscription, returned: Iterable[int]) -> list[int]:
-    """Those of the messages just returned that would be dead letters, had they a topic to go to."""
-    options, entries = subscription.options, subscription.outstanding
-    return [offset for offset in returned if is_spent(options, entries[offset].attempts)]
 
 
 def _size(draft: Draft) -> int:

@@ -1,7 +1,7 @@
 """What the log says of dead letters that have nowhere to go, or go where nobody reads.
 
-When a subscription is made or changed, and each time it happens, but at most one line a minute for a subscription:
-the counters are exact.
+When a subscription is made or changed, and each time it happens, but the same line at most once a minute for a
+subscription: the counters are exact.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable
 
 from penstock.broker.facts import Fact, Removed, Returned, SubscriptionChanged, SubscriptionCreated
 from penstock.broker.model import SECOND
-from penstock.broker.returning import stuck
 from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
 
 PAUSE = 60 * SECOND
-SUBSCRIPTIONS_MAX = 10_000  # whose last line is remembered
+LINES_MAX = 10_000  # remembered
 log = logging.getLogger("penstock")
 
 
 class DeadLetterWatch:
     def __init__(self) -> None:
-        self._said: dict[int, int] = {}  # subscription -> when
+        self._said: dict[tuple[int, str], tuple[int, int]] = {}  # subscription and line -> when, and the count
 
     def note(self, facts: Iterable[Fact], state: State, now: Callable[[], int]) -> None:
+        """The state is the one after all the facts: a message that was returned may be gone by now."""
         for fact in facts:
             if type(fact) in _LOOKED_AT:
                 subscription = state.subscriptions.get(fact.subscription)  # type: ignore[union-attr]  # see the table
@@ -32,29 +32,29 @@ class DeadLetterWatch:
                     self._look(fact, subscription, state, now())
 
     def _look(self, fact: Fact, subscription: Subscription, state: State, now: int) -> None:
-        name = subscription.options.dead_letter_topic
+        name, counts = subscription.options.dead_letter_topic, subscription.counts
         topic = state.topic_names.get(name)
         if topic is not None and topic.readers:
             return
         if isinstance(fact, SubscriptionCreated | SubscriptionChanged):
             trouble = "that does not exist" if topic is None else "without a subscription"
             log.warning("Subscription %s has a dead letter topic %s: %s", subscription.name, trouble, name)
-        elif now - self._said.get(subscription.number, -PAUSE) >= PAUSE:
-            self._say(fact, subscription, name, missing=topic is None, now=now)
-
-    def _say(self, fact: Fact, subscription: Subscription, topic: str, *, missing: bool, now: int) -> None:
-        name, counts = subscription.name, subscription.counts
-        if missing and isinstance(fact, Returned) and not fact.unseen and stuck(subscription, fact.offsets):
-            count = counts.dead_letter_failures
-            log.warning("A message of %s cannot be dead-lettered, there is no topic %s (%d so far)", name, topic, count)
-        elif isinstance(fact, Removed) and fact.reason == "dead-letter":
-            count = counts.dead_letters_unread
-            log.warning("A dead letter of %s went to %s, which has no subscription (%d so far)", name, topic, count)
+        elif isinstance(fact, Returned):
+            self._say(_STUCK, subscription, counts.dead_letter_failures, now)
         else:
+            self._say(_UNREAD, subscription, counts.dead_letters_unread, now)
+
+    def _say(self, line: str, subscription: Subscription, count: int, now: int) -> None:
+        """If there are more than when it was last said, and that was a while ago."""
+        at, before = self._said.get((subscription.number, line), (now - PAUSE, 0))
+        if count <= before or now - at < PAUSE:
             return
-        if len(self._said) >= SUBSCRIPTIONS_MAX:
+        log.warning(line, subscription.name, subscription.options.dead_letter_topic, count)
+        if len(self._said) >= LINES_MAX:
             self._said.clear()
-        self._said[subscription.number] = now
+        self._said[subscription.number, line] = now, count
 
 
+_STUCK = "A message of %s cannot be dead-lettered, there is no topic %s (%d so far)"
+_UNREAD = "A dead letter of %s went to %s, which has no subscription (%d so far)"
 _LOOKED_AT = frozenset({Returned, Removed, SubscriptionCreated, SubscriptionChanged})

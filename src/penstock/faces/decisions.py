@@ -55,22 +55,25 @@ class Decisions(Lookups):
     def decide_acks(self, receipts: Sequence[str], *, lapsed: bool = False) -> Settled:
         """Ack what was delivered; `lapsed`: also leases that ended after the ack was given, if nobody noticed yet."""
         self._check()
-        settled = self._broker.ack(self._now(), receipts, lapsed)
-        self._submit()
+        with self._guard:
+            settled = self._broker.ack(self._now(), receipts, lapsed)
+            self._submit()
         return settled
 
     def decide_extend(self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False) -> Settled:
         """Extend leases; `lapsed`: also those that ended while their holder was at work, if nobody noticed yet."""
         self._check()
-        settled = self._broker.extend(self._now(), receipts, seconds, lapsed)
-        self._submit()
+        with self._guard:
+            settled = self._broker.extend(self._now(), receipts, seconds, lapsed)
+            self._submit()
         return settled
 
     def put_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return what was pulled for somebody and never reached him: the attempt does not count."""
         if deliveries and not self._closed and self._pipeline.stalled is None:
-            self._broker.nack(self._now(), [delivery.receipt for delivery in deliveries], unseen=True)
-            self._submit()
+            with self._guard:
+                self._broker.nack(self._now(), [delivery.receipt for delivery in deliveries], unseen=True)
+                self._submit()
 
     def decide_ack(self, subscription: int, places: Sequence[tuple[int, ...]]) -> int:
         """Ack deliveries of a subscription by offset and stamp; how many of them were still good."""

@@ -112,14 +112,15 @@ class Face:
         broker, pipeline = self._broker, self._pipeline
         if not broker.facts:
             return pipeline.submitted
-        self._capacity.note(broker.facts, broker.state)
-        self._dead_letters.note(broker.facts, broker.state, self._now)
-        facts, batches = broker.take()
-        number = pipeline.add(facts, batches)
-        for watcher in self._watchers:
-            watcher.heed(facts, broker.state, self._now())
-        if pipeline.wants_snapshot():
-            pipeline.close_with(broker.state.dump()._replace(at=self._now()))
+        with self._guard:  # what cannot be handed over must not stay behind for the next command to fail on
+            self._capacity.note(broker.facts, broker.state)
+            self._dead_letters.note(broker.facts, broker.state, self._now)
+            facts, batches = broker.take()
+            number = pipeline.add(facts, batches)
+            for watcher in self._watchers:
+                watcher.heed(facts, broker.state, self._now())
+            if pipeline.wants_snapshot():
+                pipeline.close_with(broker.state.dump()._replace(at=self._now()))
         return number
 
     def _check(self) -> None:
@@ -174,8 +175,9 @@ class Face:
     def _expire_unused(self, *names: str) -> None:
         """Whoever looks at subscriptions sees what a command on them would see."""
         now = self._now()
-        for name in names:
-            self._broker.expire_unused(now, name)
+        with self._guard:
+            for name in names:
+                self._broker.expire_unused(now, name)
         if self._broker.facts:
             self._submit()
 

@@ -194,7 +194,8 @@ class SharedQueue(Catalogue):
         with self._queue._lock:
             self._queue._check()
             try:
-                return command(self._now())
+                with self._queue._guard:
+                    return command(self._now())
             finally:
                 self._queue._submit()
 

@@ -125,6 +125,19 @@ def test_a_dead_letter_that_nobody_will_read_is_said(
     assert failures(queue) == (1, 0, 1)
 
 
+def test_another_trouble_is_said_at_once(world: World, queue: MessageQueue, caplog: pytest.LogCaptureFixture) -> None:
+    queue.register_topic("dead")
+    world.topic_with("sub", dead_letter_policy=POLICY)
+    world.publish("a", "b")
+    for _ in range(2):
+        queue.nack(queue.pull("sub", 1)[0].ack_id)
+    queue.unregister_topic("dead")
+    caplog.clear()
+    for _ in range(2):
+        queue.nack(queue.pull("sub", 1)[0].ack_id)
+    assert caplog.messages == ["A message of sub cannot be dead-lettered, there is no topic dead (1 so far)"]
+
+
 def test_a_dead_letter_topic_in_order_needs_no_word(
     world: World, queue: MessageQueue, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -20,6 +20,7 @@ from penstock.broker.log import Sizes
 from penstock.broker.publishing import Appended
 from penstock.errors import DamagedStoreError, PenstockError
 from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import JournalFailedError, JournalFullError
 from penstock.journal.sqlite import SqliteJournal
 from tests.unit.faces.journals import ToldJournal
@@ -279,6 +280,29 @@ def test_a_caller_that_leaves_does_not_disturb_the_commit() -> None:
         assert not queue._waiters
 
     tell(story)
+
+
+def test_a_dead_letter_that_cannot_move_and_is_too_old_jams_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Law 8: its lease and its retention end in one look, and its dead letter topic is not there."""
+
+    async def main() -> None:
+        clock = ManualClock()
+        queue = AsyncMessageQueue(MemoryJournal(), clock=clock)
+        await queue.start()
+        await queue.create_topic("topic")
+        options = SubscriptionOptions(retention_seconds=12, dead_letter_topic="nowhere", max_delivery_attempts=1)
+        await queue.create_subscription("sub", "topic", options)
+        await queue.publish("topic", [Draft(b"1")])
+        await queue.pull("sub", 1)
+        clock.advance(22)
+        assert await queue.pull("sub", 1) == []
+        assert queue.statistics().subscriptions[0].dropped == {"retention": 1}
+        assert caplog.messages[-1].endswith("there is no topic nowhere (1 so far)")
+        await queue.publish("topic", [Draft(b"2")])
+        assert len(await queue.pull("sub", 1)) == 1
+        await queue.close()
+
+    asyncio.run(main())
 
 
 def test_options_are_kept_with_the_subscription() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from penstock import Draft, InternalError, ManualClock, MessageQueue, UnavailableError
-from penstock.broker.facts import Delivered, Fact, Published
+from penstock.broker.facts import Acked, Delivered, Extended, Fact, Published, Returned
 from penstock.broker.log import LogCache, Sizes
 from penstock.broker.state import State
 from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.faces.shared import SharedQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
 from penstock.journal.sqlite import SqliteJournal
@@ -98,6 +100,92 @@ def test_the_doors_queue_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypa
         (delivery,) = await queue.pull("sub", 10)
         assert delivery.message.offset == appended.first
         await queue.ack([delivery.receipt])
+        await queue.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+@pytest.mark.parametrize("fact", [Acked, Extended, Returned])
+def test_what_is_decided_at_once_is_guarded_as_well(
+    fact: type[Fact], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 8, for acks, extensions and returns that nobody waits for."""
+    bug = Bug(monkeypatch, fact, after=True)
+
+    async def main() -> None:
+        queue = AsyncMessageQueue(journal_of(kind, tmp_path), clock=ManualClock())
+        await queue.start()
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic")
+        await queue.publish("topic", [Draft(b"1")])
+        deliveries = await queue.pull("sub", 10)
+        receipts = [each.receipt for each in deliveries]
+        decide: dict[type[Fact], Callable[[], object]] = {
+            Acked: lambda: queue.decide_acks(receipts),
+            Extended: lambda: queue.decide_extend(receipts, 30),
+            Returned: lambda: queue.put_back(deliveries),
+        }
+        bug.armed = True
+        with pytest.raises(InternalError):
+            decide[fact]()
+        assert sum(queue.internal_errors.values()) == 1
+        await queue.publish("topic", [Draft(b"2")])
+        await queue.close()
+
+    asyncio.run(main())
+
+
+def test_a_bug_in_a_shared_queue_is_counted_and_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 8, for the loop that shares a queue with threads."""
+    bug = Bug(monkeypatch, Acked, after=True)
+
+    async def main(queue: MessageQueue) -> None:
+        shared = SharedQueue(queue)
+        shared.begin()
+        bug.armed = True
+        receipt = queue.pull("sub", 1)[0].ack_id
+        with pytest.raises(InternalError):
+            shared.decide_acks([receipt])
+        assert sum(queue.internal_errors.values()) == 1
+        assert queue.backlog("sub").messages == 1, "the ack is undone"
+        await shared.close()
+
+    with MessageQueue(SqliteJournal(tmp_path), clock=ManualClock()) as queue:
+        queue.register_topic("topic")
+        queue.register_subscription("sub", "topic")
+        queue.publish("topic", [b"1"])
+        asyncio.run(main(queue))
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+def test_a_bug_on_the_way_to_the_journal_jams_nobody(kind: str, tmp_path: Path) -> None:
+    """Law 8: facts that cannot be handed on do not stay behind for the next command to fail on."""
+
+    class Broken:
+        armed = False
+
+        def heed(self, facts: Sequence[Fact], state: State, now: int) -> None:
+            if self.armed:
+                self.armed = False
+                raise KeyError("secret")
+
+        def close(self) -> None:
+            return
+
+    async def main() -> None:
+        queue, watcher = AsyncMessageQueue(journal_of(kind, tmp_path), clock=ManualClock()), Broken()
+        await queue.start()
+        queue.watch(watcher)
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic")
+        await queue.publish("topic", [Draft(b"1")])
+        watcher.armed = True
+        with pytest.raises(InternalError):
+            await queue.pull("sub", 10)
+        assert sum(queue.internal_errors.values()) == 1
+        await queue.publish("topic", [Draft(b"2")])
+        assert [each.message.data for each in await queue.pull("sub", 10)] == [b"2"], "the first is leased"
         await queue.close()
 
     asyncio.run(main())
