@@ -50,7 +50,7 @@ SOURCE_PUBLISH_TIME = "dead_letter_source_publish_time_ns"
 
 
 def original_publish_time(attributes: Mapping[str, str], publish_time: int) -> int:
-    """When a message was first published, be it a dead letter or not."""
+    """When a message was published, or, if it is a dead letter, the one that failed."""
     text = attributes.get(SOURCE_PUBLISH_TIME, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else publish_time
 

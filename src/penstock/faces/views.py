@@ -111,7 +111,7 @@ class InternalMessage(NamedTuple):
 
     @property
     def original_publish_time(self) -> datetime | None:
-        """When it was first published: for a dead letter that is before its own `publish_time`."""
+        """Of a dead letter, when it was published to the topic where it failed; of others, `publish_time`."""
         at = original_publish_time(self.attributes, self.publish_time_ns)
         return instant(at) if at else self.publish_time
 

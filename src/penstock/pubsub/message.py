@@ -131,7 +131,7 @@ class Message:
 
     @property
     def original_publish_time(self) -> datetime:
-        """When it was first published: for a dead letter that is before its own `publish_time`."""
+        """Of a dead letter, when it was published to the topic where it failed; of others, `publish_time`."""
         message = self._delivery.message
         return instant(original_publish_time(message.attributes, message.publish_time))
 
