@@ -97,7 +97,7 @@ def test_the_examples_stand_in_the_document_as_well() -> None:
     for example in (SEND_LINES, CONSUME_LINES, DISPATCH_LINES, ACKNOWLEDGE_LINES):
         assert b"```\n" + example + b"```" in text
     assert send(b"Foo", b"Hello World") + b"\n" in text
-    fault = Fault(2, "not-held", "The message is not outstanding on this connection of Foo.", 4, b"Foo", ID)
+    fault = Fault(2, "not-held", "The message is not outstanding on this connection.", 4, b"Foo", ID)
     assert encode_fault(fault, line=True) in text
 
 
