@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -208,7 +210,7 @@ def test_what_is_not_http_2_after_all_is_closed(world: World) -> None:
     ids=["pings", "settings", "priorities", "rapid resets"],
 )
 def test_a_flood_ends_its_own_connection_only(world: World, client: Client, flood: bytes) -> None:
-    topic = client.topic()
+    topic, before = client.topic(), world.door.counts["flood"]
     with connected(world) as peer:
         peer.greet()
         peer.socket.setblocking(False)
@@ -216,6 +218,7 @@ def test_a_flood_ends_its_own_connection_only(world: World, client: Client, floo
         while peer.next() is not None:  # it is closed before long
             pass
     assert client.publish(topic, b"others go on")
+    assert world.door.counts["flood"] == before + 1
 
 
 def _pour(peer: Peer, data: bytes) -> None:
@@ -332,3 +335,19 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(server, "Limits", lambda: Limits(preface_seconds=0.2))
     with opened(Options(certificate=str(tmp_path / "both.pem"))) as world, connected(world) as silent:
         assert silent.socket.recv(1) == b""
+
+
+def test_an_idle_client_over_tls_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The end of TLS is a message and its answer; a client that sleeps over its connection does not answer."""
+    authority = trustme.CA()
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
+    theirs = ssl.create_default_context()
+    authority.configure_trust(theirs)
+    theirs.set_alpn_protocols(["h2"])
+    monkeypatch.setattr(server, "Limits", lambda: Limits(linger_seconds=0.1))
+    with opened(Options(certificate=str(tmp_path / "both.pem"))) as world, connected(world) as peer:
+        peer.socket = theirs.wrap_socket(peer.socket, server_hostname="127.0.0.1")
+        peer.greet()
+        began = time.monotonic()
+        world.run(world.door.stop(grace_seconds=2 * SECONDS))
+        assert time.monotonic() - began < SECONDS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from penstock.broker import facts as f
 from penstock.broker.consuming import Delivery
@@ -23,6 +23,7 @@ from penstock.doors.google.tokens import Tokens
 from penstock.doors.google.topics import kept_settings
 from penstock.errors import NotFoundError, PenstockError
 from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.faces.views import SubscriptionMetadata
 from penstock.wire.failure import where
 
 ACKING = frozenset({102, 200, 201, 202, 204})
@@ -50,13 +51,16 @@ class Push:
         self._postman = postman
         self._tokens = tokens
         self._log = log
-        self._running: dict[str, tuple[Plan, asyncio.Task[None]]] = {}
+        self._running: dict[int, tuple[Plan, asyncio.Task[None]]] = {}  # by the number of the subscription
+        self._names: dict[int, str] = {}  # of subscriptions that changed; empty: it is gone
+        self._all = False  # any may have changed
+        self._state: State | None = None
         self._changed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._queue.watch(self)
-        self._changed.set()
+        self._look_at_all()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
@@ -70,9 +74,19 @@ class Push:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def heed(self, facts: Sequence[f.Fact], state: State, now: int) -> None:
+        if state is not self._state:  # the broker went back to its last commit, and subscriptions with it
+            self._state = state
+            self._look_at_all()
         for fact in facts:
             if type(fact) in _CHANGES:
+                number: int = fact.subscription  # type: ignore[union-attr]  # see the table
+                subscription = state.subscriptions.get(number)
+                self._names[number] = subscription.name if subscription is not None else ""
                 self._changed.set()
+
+    def _look_at_all(self) -> None:
+        self._all = True
+        self._changed.set()
 
     def close(self) -> None:
         return
@@ -87,20 +101,34 @@ class Push:
             except Exception as error:  # noqa: BLE001 - one subscription that cannot be read must not end all pushing
                 self._log.error("push could not follow its subscriptions: %s", where(error))
                 await asyncio.sleep(PAUSE_MAX_SECONDS)
-                self._changed.set()
+                self._look_at_all()
 
     def _follow(self) -> None:
-        wanted = {each.name: plan for each in self._queue.subscriptions() if (plan := plan_of(each)) is not None}
-        for name, (plan, task) in list(self._running.items()):
-            if wanted.get(name) != plan or task.done():
-                task.cancel()
-                del self._running[name]
-        for name in wanted.keys() - self._running.keys():
-            pusher = Pusher(self._queue, self._postman, self._tokens, self._log, name, wanted[name])
-            self._running[name] = (wanted[name], asyncio.get_running_loop().create_task(pusher.run()))
+        changed, self._names = self._names, {}
+        if self._all:
+            self._all = False
+            found = {each.number: each for each in self._queue.subscriptions()}
+            changed = dict.fromkeys([*self._running, *found], "")
+        else:
+            exists, look_up = self._queue.subscription_exists, self._queue.subscription
+            found = {number: look_up(name) for number, name in changed.items() if name and exists(name)}
+        for number in changed:
+            self._adapt(number, found.get(number))
+
+    def _adapt(self, number: int, metadata: SubscriptionMetadata | None) -> None:
+        plan = plan_of(metadata) if metadata is not None else None
+        if number in self._running:
+            former, task = self._running[number]
+            if former == plan and not task.done():
+                return
+            task.cancel()
+            del self._running[number]
+        if plan is not None and metadata is not None:
+            pusher = Pusher(self._queue, self._postman, self._tokens, self._log, metadata.name, plan)
+            self._running[number] = (plan, asyncio.get_running_loop().create_task(pusher.run()))
 
 
-def plan_of(metadata: Any) -> Plan | None:
+def plan_of(metadata: SubscriptionMetadata) -> Plan | None:
     if metadata.detached or not metadata.options.extras:
         return None
     config = kept_settings(metadata.options.extras, Subscription).push_config

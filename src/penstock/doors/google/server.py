@@ -124,6 +124,8 @@ class GoogleDoor:
             backlog=1024,
             ssl=tls,
             ssl_handshake_timeout=self.limits.preface_seconds if tls else None,
+            # A client that sleeps over its connection would hold up the stop for the whole grace.
+            ssl_shutdown_timeout=self.limits.linger_seconds if tls else None,
         )
         name = self._server.sockets[0].getsockname()
         self.address = join_address(str(name[0]), int(name[1]))

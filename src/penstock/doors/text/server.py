@@ -85,6 +85,8 @@ class TextDoor:
             backlog=BACKLOG,
             ssl=self._tls,
             ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+            # A client that sleeps over its connection would hold up the stop for the whole grace.
+            ssl_shutdown_timeout=self.limits.linger_seconds if self._tls else None,
         )
         self._servers.append(server)
         host, port = server.sockets[0].getsockname()[:2]

@@ -62,4 +62,4 @@ class Blocks:
 
 
 def _too_large() -> Http2ConnectionError:
-    return Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "the headers are too large")
+    return Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "the headers are too large", "headers_too_large")

@@ -89,6 +89,7 @@ class Connection(asyncio.Protocol):
             self._charge()
         except Http2ConnectionError as error:
             self._host.log.info("closing a connection of %s: %s", self.peer, error)
+            self._host.count(error.event)
             self._give_up(error.code)
         except Exception as error:  # noqa: BLE001 - a bug here must end this connection, not the server
             self._host.log.error("an HTTP/2 connection failed: %s", where(error))
@@ -372,8 +373,8 @@ class Connection(asyncio.Protocol):
         held = len(self.streams) * _STREAM_BYTES + self._heads.held_bytes + self._reader.pending_bytes
         held += self._blocks.pending_bytes + _CONNECTION_BYTES
         if abs(held - self._account.held_bytes) > _CHARGE_STEP and not self._account.hold(held):
-            self._host.count("out_of_memory")
-            raise Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "there is no memory left for connections")
+            full = "there is no memory left for connections"
+            raise Http2ConnectionError(frames.ENHANCE_YOUR_CALM, full, "out_of_memory")
 
     def _give_up(self, code: int) -> None:
         self._ending = self._over = True

@@ -44,7 +44,7 @@ class FloodBudget:
             regained = (now - self._at) * self._per_second
             self._left, self._at = min(self._left + regained, self._most), now
         if self._left < 0:
-            raise Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "too many frames that lead nowhere")
+            raise Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "too many frames that lead nowhere", "flood")
 
     def earn(self, gain: int) -> None:
         self._left = min(self._left + gain, self._most)

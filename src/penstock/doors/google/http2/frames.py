@@ -55,6 +55,11 @@ class Http2Error(Exception):
 class Http2ConnectionError(Http2Error):
     """The connection ends with this code (RFC 9113, 5.4.1)."""
 
+    def __init__(self, code: int, text: str, event: str = "protocol_error") -> None:
+        """`event`: what it is counted as."""
+        super().__init__(code, text)
+        self.event = event
+
 
 class Http2StreamError(Http2Error):
     """One stream ends with this code, the others go on (5.4.2)."""

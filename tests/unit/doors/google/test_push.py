@@ -1,0 +1,63 @@
+"""Push follows its subscriptions, and what that costs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, cast
+
+import pytest
+
+from penstock import ManualClock, SubscriptionOptions
+from penstock.doors.google import push
+from penstock.doors.google.push import Plan, Push
+from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.faces.views import SubscriptionMetadata
+from penstock.journal.memory import MemoryJournal
+
+PLAN = Plan(b"", 10, False)
+
+
+async def settle() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+def test_a_change_costs_a_look_at_one_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 6: making the thousandth subscription costs what making the first one does."""
+    looked_at: list[str] = []
+
+    def plan_of(metadata: SubscriptionMetadata) -> Plan | None:
+        looked_at.append(metadata.name)
+        return PLAN if metadata.options.extras else None
+
+    monkeypatch.setattr(push, "plan_of", plan_of)
+
+    async def main() -> None:
+        queue, nothing = AsyncMessageQueue(MemoryJournal(), clock=ManualClock()), cast(Any, None)
+        await queue.start()
+        await queue.create_topic("topic")
+        await queue.create_subscription("before", "topic", SubscriptionOptions(extras={"push": "1"}))
+        pushing = Push(queue, nothing, nothing, logging.getLogger("tests.push"))
+        pushing.start()
+        await queue.create_subscription("first", "topic")
+        await settle()
+        assert sorted(looked_at) == ["before", "first"], "at the start at all of them"
+        looked_at.clear()
+        for number in range(5):
+            await queue.create_subscription(f"sub-{number}", "topic", SubscriptionOptions(extras={"push": "1"}))
+            await settle()
+        assert looked_at == [f"sub-{number}" for number in range(5)]
+        assert len(pushing._running) == 6
+        await queue.delete_subscription("sub-3")
+        await settle()
+        assert len(pushing._running) == 5
+        queue._start_over(cast(Any, None))  # the state is another one from here on
+        looked_at.clear()
+        await queue.create_subscription("last", "topic")
+        await settle()
+        assert len(looked_at) == 7, "whatever may have changed is looked at"
+        await pushing.stop()
+        await queue.close()
+
+    asyncio.run(main())
