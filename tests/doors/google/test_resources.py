@@ -271,7 +271,7 @@ def test_permissions_are_answered(client: Client) -> None:
     assert client.refused("TestIamPermissions", resource=topic, permissions=["pubsub.*"])[0] == "INVALID_ARGUMENT"
 
 
-def test_reset_forgets_everything() -> None:
+def test_reset_forgets_everything(caplog: pytest.LogCaptureFixture) -> None:
     from tests.doors.google.world import rest
 
     with opened() as world, world.connect() as client:
@@ -279,6 +279,7 @@ def test_reset_forgets_everything() -> None:
         assert rest(world.address, "POST", "/reset") == (200, b"Resetting...\n")
         assert not client.call("ListTopics", project="projects/test").topics
         assert not client.call("ListSubscriptions", project="projects/test").subscriptions
+    assert [each for each in caplog.messages if "/reset" in each]
 
 
 def test_a_reset_without_a_token_is_refused_as_every_call_is() -> None:

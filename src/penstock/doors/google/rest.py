@@ -83,6 +83,7 @@ class Rest:
         if request.path == "/reset" and request.method == "POST" and self._reset is not None:
             self._calls.admit(request.index, request.path)
             await self._reset()
+            self._calls.log.warning("POST /reset: everything is forgotten")
             return Response(200, (PLAIN,), b"Resetting...\n")
         if request.path in self._documents and request.method == "GET":
             return Response(200, (JSON,), self._documents[request.path]())
