@@ -22,6 +22,10 @@ Offsets = dict[str, int]
 GO_ON = "set failOnDataLoss to false to go on without"
 
 
+def gone(name: str) -> str:
+    return f"{name}, which this query reads, is not there any more"
+
+
 class Bound(NamedTuple):
     """The offsets a topic has: from the earliest kept to the next to be given."""
 

@@ -16,11 +16,13 @@ from pyspark_penstock.broker import Broker, Span, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
+    GO_ON,
     Bound,
     backwards,
     bounds,
     check_kept,
     ending,
+    gone,
     log,
     no_match,
     replaced,
@@ -98,11 +100,16 @@ def split(broker: Broker, options: Options, spans: Sequence[Span]) -> list[Input
         rows=options.rows_per_partition,
         parts=options.min_partitions or 1,
     )
+    for name in said["gone"]:
+        if options.fail_on_loss:
+            raise DataLossError(f"{gone(name)}; {GO_ON}", topic=name)
+        log.warning("penstock: %s", gone(name))
     for name in said["replaced"]:
         if options.fail_on_loss:
             raise DataLossError(replaced(name), topic=name)
         log.warning("penstock: %s", replaced(name))
-    for topic, wanted, earliest in _gone(broker, [span for span in full if span.topic not in said["replaced"]], said):
+    known = [span for span in full if span.topic not in {*said["replaced"], *said["gone"]}]
+    for topic, wanted, earliest in _cut_off(broker, known, said):
         if options.fail_on_loss:
             raise DataLossError(lost(topic, wanted, earliest), topic=topic, wanted=wanted)
         _warn(topic, wanted, earliest)
@@ -140,7 +147,7 @@ def _join(group: list[Span], span: Span) -> None:
         group.append(span)
 
 
-def _gone(broker: Broker, spans: Sequence[Span], said: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+def _cut_off(broker: Broker, spans: Sequence[Span], said: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     """The broker leaves out what it has no longer: the ranges not all there, as topic, wanted and earliest offset."""
     rows: dict[str, int] = {}
     for part in said["parts"]:

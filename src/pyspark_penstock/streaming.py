@@ -33,6 +33,7 @@ from pyspark_penstock.positions import (
     bounds,
     bounds_in,
     check_kept,
+    gone,
     identities,
     is_replaced,
     kept,
@@ -144,11 +145,11 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begin(self, start: Mapping[str, int]) -> Offsets:
         """Where the next batch begins; a topic that is new here begins with its earliest message."""
         self._look_for_topics()
-        gone = [name for name in start if name not in self._known and self._is_read(name)]
-        if gone and self.options.fail_on_loss:
-            raise DataLossError(f"{gone[0]}, which this query reads, is not there any more; {GO_ON}")
-        for name in gone:
-            log.warning("penstock: %s, which this query reads, is not there any more", name)
+        missing = [name for name in start if name not in self._known and self._is_read(name)]
+        if missing and self.options.fail_on_loss:
+            raise DataLossError(f"{gone(missing[0])}; {GO_ON}")
+        for name in missing:
+            log.warning("penstock: %s", gone(name))
         new = {name: bound.head for name, bound in self._known.items() if name not in start}
         return ordered({name: start[name] for name in self._known if name in start} | self._joining(new))
 
@@ -225,6 +226,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         heads = self._heads([name for name in after if name not in before or name in anew])
         first = before | {name: head for name, head in heads.items() if name in anew}
         first |= self._joining({name: head for name, head in heads.items() if name not in before})
+        first |= {name: 0 for name in after if name not in first}  # it is gone, as the broker will say
         for name, until in after.items():
             if first[name] > until:
                 self._lament(_planned_elsewhere(name, first[name], until))
@@ -235,7 +237,11 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _heads(self, names: list[str]) -> Offsets:
-        return {name: bound.head for name, bound in self._bounds_of(names).items()} if names else {}
+        """Of those that are there."""
+        if not names:
+            return {}
+        known = bounds_in(self.broker.ask("bounds", topics=names, missing_ok=True))
+        return {name: bound.head for name, bound in known.items()}
 
     def _bounds_of(self, names: Iterable[str]) -> dict[str, Bound]:
         return bounds_in(self.broker.ask("bounds", topics=list(names)))

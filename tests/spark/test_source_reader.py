@@ -231,6 +231,29 @@ def test_a_topic_that_is_gone_is_a_loss(server: Server, make_topic: MakeTopic) -
     assert places(reader(server, topicPattern=pattern, failOnDataLoss="false").latestOffset(start, ALL)) == {kept: 1}
 
 
+def test_a_batch_that_was_planned_with_a_topic_that_is_gone(server: Server, make_topic: MakeTopic) -> None:
+    """A restart runs it again: a loss, and with failOnDataLoss=false the rest of it is read."""
+    kept, gone = make_topic(b"a", name="left-1"), make_topic(b"b", name="left-2")
+    pattern = {"topicPattern": r"left-\d"}
+    end = reader(server, **pattern).latestOffset({kept: 0, gone: 0}, ALL)
+    server.rest("DELETE", gone)
+    for start in ({kept: 0, gone: 0}, {kept: 0}):  # it was there before, or came with this batch
+        with pytest.raises(DataLossError, match="left-2, which this query reads, is not there any more"):
+            reader(server, **pattern).partitions(start, end)
+        lossy = reader(server, **pattern, failOnDataLoss="false")
+        assert read_all(lossy, lossy.partitions(start, end)) == [b"a"]
+
+
+def test_a_topic_that_goes_after_planning_takes_no_other_with_it(server: Server, make_topic: MakeTopic) -> None:
+    """Small topics share a partition."""
+    kept, gone = make_topic(b"a", name="shared-1"), make_topic(b"b", name="shared-2")
+    lossy = reader(server, topicPattern=r"shared-\d", failOnDataLoss="false")
+    parts = lossy.partitions({kept: 0, gone: 0}, {kept: 1, gone: 1})
+    assert len(parts) == 1
+    server.rest("DELETE", gone)
+    assert read_all(lossy, parts) == [b"a"]
+
+
 # ---------------------------------------------------------------------- a batch of a stream
 
 

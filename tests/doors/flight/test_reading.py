@@ -181,7 +181,10 @@ def test_a_range_of_a_topic_that_was_made_again_is_out_of_range(disk: FlightServ
     assert client.get(ranges=[old], lossy=True).num_rows == 0
     now = client.bounds("again")["identity"]
     assert client.get(ranges=[old | {"identity": now}]).num_rows == 3
-    assert client.act("split", ranges=[old], bytes=100) == {"parts": [], "replaced": ["projects/penstock/topics/again"]}
+    told = client.act("split", ranges=[old, old | {"topic": "never"}], bytes=100)
+    assert told["parts"] == []
+    assert told["replaced"] == ["projects/penstock/topics/again"]
+    assert told["gone"] == ["projects/penstock/topics/never"]
 
 
 def test_columns_that_follow_from_the_place_are_those_of_the_messages(either: Client) -> None:

@@ -60,7 +60,9 @@ class Actions:
             raise InvalidArgumentError("bounds: wait_seconds is from 0 to 30")
         pattern = codec.compile_pattern(asked.pattern) if asked.pattern is not None else None
         names = None if asked.topics is None else [self._names.topic(name) for name in asked.topics]
-        found = self._broker.bounds(names, self._names.topics(asked.after), asked.wait_seconds if asked.after else 0)
+        wait_seconds = asked.wait_seconds if asked.after else 0
+        after = self._names.topics(asked.after)
+        found = self._broker.bounds(names, after, wait_seconds, missing_ok=asked.missing_ok)
         chosen = [t for t in found if pattern is None or self._names.matches(pattern, t.name, asked.project)]
         if names is None:  # rows that wait there belong to other topics
             chosen = [topic for topic in chosen if topic.name != self._staging.topic]
@@ -86,10 +88,13 @@ class Actions:
     def _split(self, asked: codec.Split) -> Any:
         if asked.bytes < 1 or asked.parts < 0 or (asked.rows is not None and asked.rows < 1):
             raise InvalidArgumentError("split: bytes and rows are 1 or more, parts is 0 or more")
-        topics = self._topics({self._names.topic(each.topic): 0 for each in asked.ranges})
+        names = [self._names.topic(each.topic) for each in asked.ranges]
+        topics = {topic.name: topic for topic in self._broker.bounds(list(dict.fromkeys(names)), missing_ok=True)}
         spans, replaced = [], []
-        for each in asked.ranges:
-            topic = topics[self._names.topic(each.topic)]
+        for name, each in zip(names, asked.ranges, strict=True):
+            if name not in topics:
+                continue
+            topic = topics[name]
             if each.identity not in ("", topic.identity):
                 replaced.append(topic.name)
                 continue
@@ -98,7 +103,7 @@ class Actions:
                 spans.append(ranges.span(self._broker, topic, first, until))
         parts = ranges.split(self._broker, spans, asked.bytes, asked.rows, asked.parts)
         found = [{"topic": p.topic.name, "first": p.first, "until": p.until, "bytes": p.bytes} for p in parts]
-        return {"parts": found, "replaced": replaced}
+        return {"parts": found, "replaced": replaced, "gone": [name for name in names if name not in topics]}
 
     def _topics(self, named: Mapping[str, Any]) -> dict[str, TopicBounds]:
         return {topic.name: topic for topic in self._broker.bounds(list(named))}

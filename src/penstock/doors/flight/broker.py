@@ -49,9 +49,14 @@ class Broker:
     # ------------------------------------------------------------------ topics
 
     def bounds(
-        self, names: Sequence[str] | None, after: dict[str, int] | None = None, wait_seconds: float = 0
+        self,
+        names: Sequence[str] | None,
+        after: dict[str, int] | None = None,
+        wait_seconds: float = 0,
+        *,
+        missing_ok: bool = False,
     ) -> list[TopicBounds]:
-        asked = BoundsAsked(None if names is None else list(names), after or {}, wait_seconds)
+        asked = BoundsAsked(None if names is None else list(names), after or {}, wait_seconds, missing_ok)
         found: list[TopicBounds] = self._ask("bounds", asked.packed(), list[TopicBounds])
         return found
 

@@ -48,6 +48,7 @@ class Bounds(Request):
     project: str | None = None  # where a pattern may match short names, instead of the default one
     after: dict[str, int] = {}
     wait_seconds: float = 0
+    missing_ok: bool = False
 
 
 class Find(Request):

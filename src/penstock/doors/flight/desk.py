@@ -94,7 +94,7 @@ class Desk:
         loop = asyncio.get_running_loop()
         until = loop.time() + min(asked.wait_seconds, WAIT_SECONDS_MAX)
         while True:
-            found = [bounds(topic) for topic in self._topics(asked.names)]
+            found = [bounds(topic) for topic in self._topics(asked.names, missing_ok=asked.missing_ok)]
             left = until - loop.time()
             if (
                 left <= 0
@@ -106,8 +106,10 @@ class Desk:
         await self._queue.commit()
         return pack(found)
 
-    def _topics(self, names: list[str] | None) -> list[TopicMetadata]:
-        return self._queue.topics() if names is None else [self._queue.topic(name) for name in names]
+    def _topics(self, names: list[str] | None, *, missing_ok: bool) -> list[TopicMetadata]:
+        if names is None:
+            return self._queue.topics()
+        return [self._queue.topic(name) for name in names if not missing_ok or self._queue.topic_exists(name)]
 
     async def _find(self, body: bytes) -> bytes:
         asked = unpack(body, FindAsked)

@@ -60,6 +60,7 @@ class BoundsAsked(Letter):
     names: list[str] | None  # None: all topics
     after: dict[str, int] = {}
     wait_seconds: float = 0
+    missing_ok: bool = False  # topics that are not there are left out
 
 
 class FindAsked(Letter):

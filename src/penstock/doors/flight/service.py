@@ -91,9 +91,12 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     def _spans(self, wanted: Sequence[codec.Range], *, lossy: bool) -> list[tuple[TopicBounds, int, int]]:
         """What there is to read, with the topics it is in."""
         names = [self._names.topic(each.topic) for each in wanted]
-        topics = {topic.name: topic for topic in self._broker.bounds(list(dict.fromkeys(names)))}
+        known = self._broker.bounds(list(dict.fromkeys(names)), missing_ok=lossy)
+        topics = {topic.name: topic for topic in known}
         found = []
         for name, each in zip(names, wanted, strict=True):
+            if name not in topics:
+                continue
             topic = topics[name]
             if each.identity in ("", topic.identity):
                 found.append((topic, *ranges.checked(self._broker, topic, each.first, each.until, lossy=lossy)))
