@@ -158,9 +158,12 @@ class AsyncMessageQueue(Catalogue, Decisions):
 
     async def _run(self, command: Callable[[], T]) -> T:
         self._check()
-        with self._guard:
+        try:
             result = command()
             number = self._submit()
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         await self._committed(number)
         return result
 
@@ -175,15 +178,21 @@ class AsyncMessageQueue(Catalogue, Decisions):
         self._check()
         broker = self._broker
         try:
-            with self._guard:
+            try:
                 question = walk.send(None)
+            except Exception as error:
+                self._guard.judge(error)
+                raise
             while True:
                 answer = await self._read(question)
                 self._check()
                 if self._broker is not broker:  # the steps would go on deciding on a state that is void
                     raise self._void
-                with self._guard:
+                try:
                     question = walk.send(answer)
+                except Exception as error:
+                    self._guard.judge(error)
+                    raise
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -208,8 +217,11 @@ class AsyncMessageQueue(Catalogue, Decisions):
         while True:
             await sleep_until(self.clock, self._now() + int(IDLE_SECONDS * SECOND))
             try:
-                with self._guard:
+                try:
                     due = self._pipeline.stalled is None and self._is_tick_due()
+                except Exception as error:
+                    self._guard.judge(error)
+                    raise
                 if due:
                     await self._drive(steps.housekeep(self._broker, self._now))
             except PenstockError as error:
@@ -239,9 +251,12 @@ class AsyncMessageQueue(Catalogue, Decisions):
     ) -> None:
         """A topic and a subscription that reads it, made together where missing; durable before what comes next."""
         self._check()
-        with self._guard:
+        try:
             provide_queue(self._broker, self._now(), topic_name, name, options, topic_options)
             self._submit()
+        except Exception as error:
+            self._guard.judge(error)
+            raise
 
     async def remove_queue(self, topic_name: str, name: str) -> None:
         await self._run(lambda: remove_queue(self._broker, topic_name, name))
@@ -253,8 +268,16 @@ class AsyncMessageQueue(Catalogue, Decisions):
 
     # ------------------------------------------------------------------ messages
 
-    async def publish(self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None) -> Appended:
-        appended = self.decide_publish(topic_name, drafts, once)
+    async def publish(
+        self,
+        topic_name: str,
+        drafts: Sequence[Draft],
+        once: Once | None = None,
+        *,
+        sizes: Sequence[int] | None = None,
+    ) -> Appended:
+        """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
+        appended = self.decide_publish(topic_name, drafts, once, sizes)
         await self.committed()
         return appended
 

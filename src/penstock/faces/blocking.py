@@ -86,9 +86,11 @@ class MessageQueue(Face):
         with self._lock:
             self._check()
             try:
-                with self._guard:
-                    self._housekeep()
-                    result = command()
+                self._housekeep()
+                result = command()
+            except Exception as error:
+                self._guard.judge(error)
+                raise
             finally:
                 number = self._submit()  # what time decided stands, even if the command is refused
         self._wait(number)

@@ -60,9 +60,10 @@ class SystemClock:
 
     def now(self) -> int:
         elapsed = self._elapsed()
-        if elapsed >= self._look_at:
-            self._look_at = elapsed + LOOK_EVERY
-            self._follow()
+        if elapsed < self._look_at:
+            return self._offset + elapsed
+        self._look_at = elapsed + LOOK_EVERY
+        self._follow()
         return self._offset + elapsed
 
     def _follow(self) -> None:

@@ -34,9 +34,12 @@ class Decisions(Lookups):
         """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
         self._check()
         self._refuse_when_full()
-        with self._guard:
+        try:
             appended = self._broker.publish(self._now(), topic_name, drafts, once, sizes)
             self._submit()
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         return appended
 
     def decide_pull(
@@ -44,41 +47,56 @@ class Decisions(Lookups):
     ) -> Pulled:
         """One look at what is in memory; if the answer says what else it needs, `load` that and ask again."""
         self._check()
-        with self._guard:
+        try:
             pulled = self._broker.pull(
                 self._now(), name, max_messages, lease_seconds=lease_seconds, max_bytes=max_bytes, holder=holder
             )
             self._submit()
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         self._pass_on(name)
         return pulled
 
     def decide_acks(self, receipts: Sequence[str], *, lapsed: bool = False) -> Settled:
         """Ack what was delivered; `lapsed`: also leases that ended after the ack was given, if nobody noticed yet."""
         self._check()
-        with self._guard:
+        try:
             settled = self._broker.ack(self._now(), receipts, lapsed)
             self._submit()
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         return settled
 
     def decide_extend(self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False) -> Settled:
         """Extend leases; `lapsed`: also those that ended while their holder was at work, if nobody noticed yet."""
         self._check()
-        with self._guard:
+        try:
             settled = self._broker.extend(self._now(), receipts, seconds, lapsed)
             self._submit()
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         return settled
 
     def put_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return what was pulled for somebody and never reached him: the attempt does not count."""
         if deliveries and not self._closed and self._pipeline.stalled is None:
-            with self._guard:
+            try:
                 self._broker.nack(self._now(), [delivery.receipt for delivery in deliveries], unseen=True)
                 self._submit()
+            except Exception as error:
+                self._guard.judge(error)
+                raise
 
     def decide_ack(self, subscription: int, places: Sequence[tuple[int, ...]]) -> int:
         """Ack deliveries of a subscription by offset and stamp; how many of them were still good."""
         self._check()
-        with self._guard:
+        try:
             acked = self._broker.ack_delivered(self._now(), subscription, places)
             self._submit()
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         return acked

@@ -112,7 +112,7 @@ class Face:
         broker, pipeline = self._broker, self._pipeline
         if not broker.facts:
             return pipeline.submitted
-        with self._guard:  # what cannot be handed over must not stay behind for the next command to fail on
+        try:  # what cannot be handed over must not stay behind for the next command to fail on
             self._capacity.note(broker.facts, broker.state)
             self._dead_letters.note(broker.facts, broker.state, self._now)
             facts, batches = broker.take()
@@ -121,6 +121,9 @@ class Face:
                 watcher.heed(facts, broker.state, self._now())
             if pipeline.wants_snapshot():
                 pipeline.close_with(broker.state.dump()._replace(at=self._now()))
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         return number
 
     def _check(self) -> None:
@@ -175,9 +178,12 @@ class Face:
     def _expire_unused(self, *names: str) -> None:
         """Whoever looks at subscriptions sees what a command on them would see."""
         now = self._now()
-        with self._guard:
+        try:
             for name in names:
                 self._broker.expire_unused(now, name)
+        except Exception as error:
+            self._guard.judge(error)
+            raise
         if self._broker.facts:
             self._submit()
 
@@ -203,9 +209,12 @@ class Face:
         return None
 
     def _load(self, need: Need, messages: list[Message], tail: int) -> None:
-        with self._guard:
+        try:
             self._broker.load(need.topic, messages)
             self._reads.go_on(self._broker, need.topic, messages, tail)
+        except Exception as error:
+            self._guard.judge(error)
+            raise
 
     def _is_tick_due(self) -> bool:
         now = self._now()

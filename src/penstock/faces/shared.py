@@ -129,21 +129,23 @@ class SharedQueue(Catalogue):
 
     # ------------------------------------------------------------------ messages
 
-    async def publish(self, topic_name: str, drafts: Sequence[Draft]) -> Appended:
+    async def publish(
+        self, topic_name: str, drafts: Sequence[Draft], *, sizes: Sequence[int] | None = None
+    ) -> Appended:
         if self._threads is None:
-            return await self._append(topic_name, drafts)
+            return await self._append(topic_name, drafts, sizes)
         turn = self._turns.setdefault(topic_name, asyncio.Lock())
         try:
             async with turn:
-                return await self._append(topic_name, drafts)
+                return await self._append(topic_name, drafts, sizes)
         finally:
             if not turn.locked():
                 self._turns.pop(topic_name, None)
 
-    async def _append(self, topic_name: str, drafts: Sequence[Draft]) -> Appended:
+    async def _append(self, topic_name: str, drafts: Sequence[Draft], sizes: Sequence[int] | None) -> Appended:
         def command() -> Appended:
             self._queue._refuse_when_full()
-            return self._broker.publish(self._now(), topic_name, drafts)
+            return self._broker.publish(self._now(), topic_name, drafts, None, sizes)
 
         return await self._run(command)
 
@@ -194,8 +196,10 @@ class SharedQueue(Catalogue):
         with self._queue._lock:
             self._queue._check()
             try:
-                with self._queue._guard:
-                    return command(self._now())
+                return command(self._now())
+            except Exception as error:
+                self._queue._guard.judge(error)
+                raise
             finally:
                 self._queue._submit()
 

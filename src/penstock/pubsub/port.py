@@ -58,7 +58,9 @@ class Queue(Protocol):
     def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]: ...
 
     # messages
-    async def publish(self, topic_name: str, drafts: Sequence[Draft]) -> Appended: ...
+    async def publish(
+        self, topic_name: str, drafts: Sequence[Draft], *, sizes: Sequence[int] | None = None
+    ) -> Appended: ...
 
     async def pull(
         self, name: str, max_messages: int, *, lease_seconds: float | None = None, max_bytes: int = 0

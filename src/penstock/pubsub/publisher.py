@@ -17,7 +17,7 @@ from penstock.faces.clock import Alarm
 from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
 from penstock.pubsub.session import Session
 
-Sending: TypeAlias = tuple[list[Draft], list["asyncio.Future[str]"]]
+Sending: TypeAlias = tuple[list[Draft], list[int], list["asyncio.Future[str]"]]
 
 
 class Publisher:
@@ -26,6 +26,7 @@ class Publisher:
         self._topic = topic
         self.options = options
         self._drafts: list[Draft] = []
+        self._sizes: list[int] = []
         self._futures: list[asyncio.Future[str]] = []
         self._bytes = 0
         self._alarm: Alarm | None = None  # when what is held back goes
@@ -48,6 +49,7 @@ class Publisher:
         if not self._drafts:
             self._alarm = self._session.hold_back(self, self.options.max_seconds)
         self._drafts.append(draft)
+        self._sizes.append(size)
         self._futures.append(future)
         self._bytes += size
         self.outstanding_messages += 1
@@ -87,11 +89,11 @@ class Publisher:
         if self._drafts:
             keyed = any(draft.ordering_key for draft in self._drafts)
             after = self._last_keyed if keyed else None
-            task = self._session.spawn(self._send(self._drafts, self._futures, self._bytes, after))
+            task = self._session.spawn(self._send(self._drafts, self._sizes, self._futures, after))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
             self._last_keyed = task if keyed else self._last_keyed
-            self._drafts, self._futures, self._bytes = [], [], 0
+            self._drafts, self._sizes, self._futures, self._bytes = [], [], [], 0
 
     async def drain(self) -> None:
         """Until everything handed in so far is stored or refused."""
@@ -102,32 +104,34 @@ class Publisher:
     async def _send(
         self,
         drafts: list[Draft],
+        sizes: list[int],
         futures: list[asyncio.Future[str]],
-        size: int,
         after: asyncio.Task[None] | None,
     ) -> None:
         try:
             if after is not None and not after.done():
                 await asyncio.wait([after])  # only then is it known whether the one before failed
-            await self._store(*self._sort_out(drafts, futures))
+            await self._store(*self._sort_out(drafts, sizes, futures))
         finally:
-            self._leave(len(drafts), size)
+            self._leave(len(drafts), sum(sizes))
 
-    def _sort_out(self, drafts: list[Draft], futures: list[asyncio.Future[str]]) -> Sending:
+    def _sort_out(self, drafts: list[Draft], sizes: list[int], futures: list[asyncio.Future[str]]) -> Sending:
         """Drop the messages whose key was paused while they waited for their turn; their callers are told."""
         if not self._paused:
-            return drafts, futures
-        going = []
-        for draft, future in zip(drafts, futures, strict=True):
+            return drafts, sizes, futures
+        drafts_left, sizes_left, futures_left = [], [], []
+        for draft, size, future in zip(drafts, sizes, futures, strict=True):
             if draft.ordering_key not in self._paused:
-                going.append((draft, future))
+                drafts_left.append(draft)
+                sizes_left.append(size)
+                futures_left.append(future)
             elif not future.done():
                 future.set_exception(_pause(draft.ordering_key))
-        return [draft for draft, _ in going], [future for _, future in going]
+        return drafts_left, sizes_left, futures_left
 
-    async def _store(self, drafts: list[Draft], futures: list[asyncio.Future[str]]) -> None:
+    async def _store(self, drafts: list[Draft], sizes: list[int], futures: list[asyncio.Future[str]]) -> None:
         try:
-            appended = await self._session.queue.publish(self._topic, drafts)
+            appended = await self._session.queue.publish(self._topic, drafts, sizes=sizes)
         except PenstockError as error:
             self._fail(drafts, futures, error)
         except asyncio.CancelledError:
