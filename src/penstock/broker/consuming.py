@@ -83,8 +83,10 @@ class Consuming(Returning):
 
         `holder`: who asks. While somebody has messages of an ordering key, nobody else gets more of that key.
         """
-        self.expire_unused(now, name)
         subscription = self.state.subscription(name)
+        if subscription.options.expiration_seconds:
+            self.expire_unused(now, name)
+            subscription = self.state.subscription(name)
         topic = self.state.read_topic(subscription)
         if topic is None:
             return Pulled([])

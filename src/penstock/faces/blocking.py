@@ -86,7 +86,8 @@ class MessageQueue(Face):
         with self._lock:
             self._check()
             try:
-                self._housekeep()
+                if self._now() >= self._tick_at:
+                    self._housekeep()
                 result = command()
             except Exception as error:
                 self._guard.judge(error)

@@ -7,9 +7,8 @@ by it whole, so that a queue nobody reads cannot fill the log as well.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
-from penstock.broker.facts import Fact, Published
+from penstock.broker.facts import Published
 from penstock.broker.state import State
 
 log = logging.getLogger("penstock")
@@ -19,10 +18,9 @@ class CapacityWatch:
     def __init__(self) -> None:
         self._full: dict[int, int] = {}  # subscription -> its topic
 
-    def note(self, facts: Iterable[Fact], state: State) -> None:
-        for fact in facts:
-            if type(fact) is Published and (fact.discards or self._full):
-                self._look(fact, state)
+    def note(self, fact: Published, state: State) -> None:
+        if fact.discards or self._full:
+            self._look(fact, state)
 
     def _look(self, fact: Published, state: State) -> None:
         without = {number for number, _, _ in fact.discards}

@@ -7,9 +7,10 @@ subscription: the counters are exact.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import TypeAlias
 
-from penstock.broker.facts import Fact, Removed, Returned, SubscriptionChanged, SubscriptionCreated
+from penstock.broker.facts import Removed, Returned, SubscriptionChanged, SubscriptionCreated
 from penstock.broker.model import SECOND
 from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
@@ -18,20 +19,21 @@ PAUSE = 60 * SECOND
 LINES_MAX = 10_000  # remembered
 log = logging.getLogger("penstock")
 
+LookedAt: TypeAlias = Returned | Removed | SubscriptionCreated | SubscriptionChanged
+
 
 class DeadLetterWatch:
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
         self._said: dict[tuple[int, str], tuple[int, int]] = {}  # subscription and line -> when, and the count
 
-    def note(self, facts: Iterable[Fact], state: State, now: Callable[[], int]) -> None:
-        """The state is the one after all the facts: a message that was returned may be gone by now."""
-        for fact in facts:
-            if type(fact) in _LOOKED_AT:
-                subscription = state.subscriptions.get(fact.subscription)  # type: ignore[union-attr]  # see the table
-                if subscription is not None and subscription.options.dead_letter_topic:
-                    self._look(fact, subscription, state, now())
+    def note(self, fact: LookedAt, state: State) -> None:
+        """The state is the one after all facts of a command: a message that was returned may be gone by now."""
+        subscription = state.subscriptions.get(fact.subscription)
+        if subscription is not None and subscription.options.dead_letter_topic:
+            self._look(fact, subscription, state, self._now())
 
-    def _look(self, fact: Fact, subscription: Subscription, state: State, now: int) -> None:
+    def _look(self, fact: LookedAt, subscription: Subscription, state: State, now: int) -> None:
         name, counts = subscription.options.dead_letter_topic, subscription.counts
         topic = state.topic_names.get(name)
         if topic is not None and topic.readers:
@@ -57,4 +59,3 @@ class DeadLetterWatch:
 
 _STUCK = "A message of %s cannot be dead-lettered, there is no topic %s (%d so far)"
 _UNREAD = "A dead letter of %s went to %s, which has no subscription (%d so far)"
-_LOOKED_AT = frozenset({Returned, Removed, SubscriptionCreated, SubscriptionChanged})

@@ -8,15 +8,17 @@ happens.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+from penstock.broker.facts import Fact, Published, Removed, Returned, SubscriptionChanged, SubscriptionCreated
 from penstock.broker.housekeeping import Broker
 from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import SECOND, Message
 from penstock.broker.retry import SourceAttributes, source_attributes
+from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
 from penstock.errors import PenstockError, UnavailableError
 from penstock.faces.capacity import CapacityWatch
@@ -52,8 +54,14 @@ class Face:
         self._broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source)
         self._pipeline = Pipeline(journal)
         self._reads = ReadAhead(journal, self._broker.cache.sizes)
-        self._capacity = CapacityWatch()
-        self._dead_letters = DeadLetterWatch()
+        capacity, dead_letters = CapacityWatch(), DeadLetterWatch(self._now)
+        self._notes: dict[type[Fact], Callable[[Any, State], None]] = {  # of what the log may have to say something
+            Published: capacity.note,
+            Returned: dead_letters.note,
+            Removed: dead_letters.note,
+            SubscriptionCreated: dead_letters.note,
+            SubscriptionChanged: dead_letters.note,
+        }
         self._watchers: list[Watcher] = []
         self._guard = Guard(self._undo)
         self._void: PenstockError = UnavailableError()  # why the broker last went back
@@ -113,9 +121,11 @@ class Face:
         if not broker.facts:
             return pipeline.submitted
         try:  # what cannot be handed over must not stay behind for the next command to fail on
-            self._capacity.note(broker.facts, broker.state)
-            self._dead_letters.note(broker.facts, broker.state, self._now)
             facts, batches = broker.take()
+            for fact in facts:
+                note = self._notes.get(type(fact))
+                if note is not None:
+                    note(fact, broker.state)
             number = pipeline.add(facts, batches)
             for watcher in self._watchers:
                 watcher.heed(facts, broker.state, self._now())
