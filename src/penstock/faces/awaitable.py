@@ -176,23 +176,18 @@ class AsyncMessageQueue(Catalogue, Decisions):
     async def _walk(self, walk: steps.Steps[T]) -> T:
         """Run steps; in one go, where nothing has to be read."""
         self._check()
-        broker = self._broker
+        broker, answer = self._broker, None
         try:
-            try:
-                question = walk.send(None)
-            except Exception as error:
-                self._guard.judge(error)
-                raise
             while True:
-                answer = await self._read(question)
-                self._check()
-                if self._broker is not broker:  # the steps would go on deciding on a state that is void
-                    raise self._void
                 try:
                     question = walk.send(answer)
                 except Exception as error:
                     self._guard.judge(error)
                     raise
+                answer = await self._read(question)
+                self._check()
+                if self._broker is not broker:  # the steps would go on deciding on a state that is void
+                    raise self._void
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -217,12 +212,7 @@ class AsyncMessageQueue(Catalogue, Decisions):
         while True:
             await sleep_until(self.clock, self._now() + int(IDLE_SECONDS * SECOND))
             try:
-                try:
-                    due = self._pipeline.stalled is None and self._is_tick_due()
-                except Exception as error:
-                    self._guard.judge(error)
-                    raise
-                if due:
+                if self._pipeline.stalled is None and self._is_tick_due():
                     await self._drive(steps.housekeep(self._broker, self._now))
             except PenstockError as error:
                 log.error("Housekeeping failed: %s", error)
@@ -269,12 +259,7 @@ class AsyncMessageQueue(Catalogue, Decisions):
     # ------------------------------------------------------------------ messages
 
     async def publish(
-        self,
-        topic_name: str,
-        drafts: Sequence[Draft],
-        once: Once | None = None,
-        *,
-        sizes: Sequence[int] | None = None,
+        self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None, *, sizes: Sequence[int] | None = None
     ) -> Appended:
         """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
         appended = self.decide_publish(topic_name, drafts, once, sizes)

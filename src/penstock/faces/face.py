@@ -233,7 +233,11 @@ class Face:
         self._tick_at = now + TICK
         if now >= self._resource_tick_at:
             self._resource_tick_at = now + RESOURCE_TICK
-            self._broker.expire_resources(now)
+            try:
+                self._broker.expire_resources(now)
+            except Exception as error:
+                self._guard.judge(error)
+                raise
         return True
 
     def _close_journal(self) -> None:
