@@ -26,7 +26,7 @@ from benchmarks.azure_client import ACCOUNT, Connection, Load, connect
 from penstock.assembly import SERVER_LIMITS, open_journal
 from penstock.broker.model import Draft
 from penstock.doors.resources import ensure_queue
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 CONNECTIONS = 8
 SIZE = 256

@@ -20,8 +20,8 @@ from benchmarks.rows_in_a_table import TableQueue
 from penstock.assembly import SERVER_LIMITS, open_journal, open_queue
 from penstock.broker.limits import Limits
 from penstock.broker.model import Draft
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.blocking import MessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.blocking_queue import MessageQueue
 
 BODY = b"x" * 256
 BATCHES = (1, 10, 100)

@@ -7,6 +7,9 @@ from penstock.assembly import open_journal
 from penstock.broker.limits import Limits
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Once
+from penstock.engine.blocking_queue import MessageQueue
+from penstock.engine.clock import Clock, ManualClock, SystemClock
+from penstock.engine.views import InternalMessage
 from penstock.errors import (
     AlreadyExistsError,
     DamagedStoreError,
@@ -19,9 +22,6 @@ from penstock.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from penstock.faces.blocking import MessageQueue
-from penstock.faces.clock import Clock, ManualClock, SystemClock
-from penstock.faces.views import InternalMessage
 from penstock.pubsub.client import PubSub
 from penstock.pubsub.message import AckResponse, Message
 from penstock.pubsub.snapshot import Snapshot

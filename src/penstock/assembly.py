@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.limits import Limits
 from penstock.broker.log import Sizes
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.blocking_queue import MessageQueue
 from penstock.errors import UnavailableError
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.blocking import MessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, LogReader
 

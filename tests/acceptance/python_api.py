@@ -15,7 +15,7 @@ import pytest
 
 from penstock import ManualClock, Message, MessageQueue, PubSub, Subscription, Topic
 from penstock.assembly import open_queue
-from penstock.faces.shared import SharedQueue
+from penstock.engine.shared import SharedQueue
 
 KINDS = ("memory", "sqlite", "shared memory", "shared sqlite")
 SECONDS = 10  # only a failing test waits so long

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Message, MessageQueue, PubSub, Subscription
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from tests.acceptance.python_api import World, ack, story
 
 RESPONSIVE_SECONDS = 1.0  # generous: a loaded machine must pass, a loop over all subscriptions per message must not

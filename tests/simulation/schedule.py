@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from penstock.broker.model import Message
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.port import Commit
 from tests.simulation.stores import RecordingJournal
 

@@ -24,8 +24,8 @@ from penstock.broker.ordering import Lane
 from penstock.broker.returning import Returning
 from penstock.broker.subscription import Subscription
 from penstock.doors.text.queues import Queues
-from penstock.faces.face import Face
-from penstock.faces.pipeline import Pipeline
+from penstock.engine.commits import Pipeline
+from penstock.engine.engine import Face
 from tests.simulation import test_broker_power_cuts as power_cuts
 from tests.simulation.seeds import seeded
 from tests.simulation.test_model import Machine

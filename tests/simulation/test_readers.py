@@ -26,7 +26,7 @@ from penstock import Draft, Limits, ManualClock, SubscriptionOptions
 from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.log import Sizes
 from penstock.broker.publishing import Appended
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from tests.simulation.schedule import Scheduled
 from tests.simulation.seeds import seeded
 from tests.simulation.sizes import LOG_SIZES, check_cache

@@ -1,6 +1,6 @@
 """Who may import whom.
 
-    cli, testing -> server -> assembly -> doors | spark | pubsub -> faces -> journal -> broker -> errors
+    cli, testing -> server -> assembly -> doors | spark | pubsub -> engine -> journal -> broker -> errors
 
 The rule kept here: imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
 table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes. The
@@ -17,8 +17,8 @@ from tests.tidy.sources import Module, dotted
 
 PUBLIC = "__init__"  # penstock/__init__.py: the public names
 
-BELOW_FACES = {"errors", "broker", "journal"}
-BELOW_DOORS = BELOW_FACES | {"faces", "wire"}
+BELOW_ENGINE = {"errors", "broker", "journal"}
+BELOW_DOORS = BELOW_ENGINE | {"engine", "wire"}
 BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "spark", "pubsub", "settings"}
 BELOW_CLI = BELOW_ASSEMBLY | {"assembly", "server"}
 
@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wire": {"errors"},
     "settings": {"errors"},
     "journal": {"errors", "broker"},
-    "faces": BELOW_FACES,
+    "engine": BELOW_ENGINE,
     "doors": BELOW_DOORS,
     "spark": {"errors"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,

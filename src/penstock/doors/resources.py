@@ -7,7 +7,7 @@ topic and one subscription of the same id, in a project; it comes into being whe
 from __future__ import annotations
 
 from penstock.broker.model import SubscriptionOptions
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 DEFAULT_PROJECT = "penstock"
 

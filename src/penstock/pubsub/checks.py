@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from penstock.engine.options import seconds
 from penstock.errors import InvalidArgumentError
-from penstock.faces.options import seconds
 
 Check: TypeAlias = Callable[[Any, str], Any]
 

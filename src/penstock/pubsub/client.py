@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from penstock.broker.limits import Limits
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.blocking_queue import MessageQueue
+from penstock.engine.clock import Clock
+from penstock.engine.shared import SharedQueue
 from penstock.errors import InvalidArgumentError
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.blocking import MessageQueue
-from penstock.faces.clock import Clock
-from penstock.faces.shared import SharedQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
 from penstock.pubsub.metadata import given_options

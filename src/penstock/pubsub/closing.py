@@ -11,7 +11,7 @@ import asyncio
 from typing import Any, Protocol
 
 from penstock.broker.model import SECOND
-from penstock.faces.clock import Alarm
+from penstock.engine.clock import Alarm
 from penstock.pubsub.message import Message
 from penstock.pubsub.options import WAIT, ConsumerOptions
 from penstock.pubsub.session import Session

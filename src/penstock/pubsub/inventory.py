@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 from penstock.broker.model import SECOND
-from penstock.faces.clock import Alarm, Clock
+from penstock.engine.clock import Alarm, Clock
 from penstock.pubsub.message import Message
 
 EXTEND_AT = 0.8  # of a lease, when it is extended automatically

@@ -14,9 +14,9 @@ from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND
 from penstock.broker.model import Message as Stored
 from penstock.broker.retry import original_publish_time
+from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS
+from penstock.engine.views import instant
 from penstock.errors import InvalidArgumentError
-from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS
-from penstock.faces.views import instant
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.engine.options import seconds, subscription_options
+from penstock.engine.views import SubscriptionMetadata as StoredSubscription
+from penstock.engine.views import TopicMetadata as StoredTopic
 from penstock.errors import InvalidArgumentError
-from penstock.faces.options import seconds, subscription_options
-from penstock.faces.views import SubscriptionMetadata as StoredSubscription
-from penstock.faces.views import TopicMetadata as StoredTopic
 from penstock.pubsub.checks import checked, strings
 from penstock.pubsub.options import check_names, stored_options
 

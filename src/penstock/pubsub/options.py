@@ -1,7 +1,7 @@
 """What a consumer and a publisher may set, as records, and how they are read from what a program wrote.
 
 The rule kept here: each option has one Python spelling; what belongs to the subscription itself is turned into the
-broker's options by `faces.options`, what belongs to the one who reads from it stays here.
+broker's options by `engine.options`, what belongs to the one who reads from it stays here.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS, OPTIONS, seconds
 from penstock.errors import InvalidArgumentError
-from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS, OPTIONS, seconds
 from penstock.pubsub.checks import anything, bounded_seconds, checked, flag, number, one_of, strings, whole
 
 MIB = 1024 * 1024
@@ -102,7 +102,7 @@ _CONSUMER = {
     "use_legacy_flow_control": flag,
 }
 
-# Of the subscription itself; `faces.options` knows them, these are the ones it does not.
+# Of the subscription itself; `engine.options` knows them, these are the ones it does not.
 _OWN = {"topic": anything, "push_config": strings, "gax_opts": anything}
 
 _STORED = {name for name in OPTIONS if name != "flow_control"}
@@ -133,7 +133,7 @@ def check_names(given: Mapping[str, Any]) -> None:
 
 
 def stored_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given options that the subscription keeps, ready for `faces.options`."""
+    """Those of the given options that the subscription keeps, ready for `engine.options`."""
     stored = {name: value for name, value in given.items() if name in _STORED and value is not None}
     if "message_retention_duration" in stored:
         _RETENTION(stored["message_retention_duration"], "message_retention_duration")

@@ -14,9 +14,9 @@ from penstock.broker.dump import SnapshotDump
 from penstock.broker.limits import Limits
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended
-from penstock.faces.clock import Clock
-from penstock.faces.standing import Standing
-from penstock.faces.views import SubscriptionMetadata, TopicMetadata
+from penstock.engine.clock import Clock
+from penstock.engine.standing import Standing
+from penstock.engine.views import SubscriptionMetadata, TopicMetadata
 
 
 class Queue(Protocol):

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft
+from penstock.engine.clock import Alarm
 from penstock.errors import FailedPreconditionError, InternalError, PenstockError, ResourceExhaustedError
-from penstock.faces.clock import Alarm
 from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
 from penstock.pubsub.session import Session
 

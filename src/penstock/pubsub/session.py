@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from penstock.broker.model import SECOND
+from penstock.engine.clock import Alarm, Clock
 from penstock.errors import FailedPreconditionError, UnavailableError
-from penstock.faces.clock import Alarm, Clock
 from penstock.pubsub.names import full_name
 from penstock.pubsub.port import Queue
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.consuming import Settled
+from penstock.engine.clock import Alarm
 from penstock.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -18,7 +19,6 @@ from penstock.errors import (
     PenstockError,
     PermissionDeniedError,
 )
-from penstock.faces.clock import Alarm
 from penstock.pubsub.message import NACK, AckResponse, Message
 from penstock.pubsub.session import Session
 

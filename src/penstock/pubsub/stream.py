@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, SubscriptionOptions
+from penstock.engine.clock import Alarm
+from penstock.engine.standing import Standing
 from penstock.errors import FailedPreconditionError, PenstockError
-from penstock.faces.clock import Alarm
-from penstock.faces.standing import Standing
 from penstock.pubsub.inventory import Inventory
 from penstock.pubsub.message import Message, Received
 from penstock.pubsub.session import Session

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import InvalidArgumentError, ManualClock, MessageQueue, NotFoundError, PubSub
-from penstock.faces.views import QueueSubscription
+from penstock.engine.views import QueueSubscription
 
 Listing = Callable[[MessageQueue], list[QueueSubscription]]
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.accounts import read_accounts
 from penstock.doors.azure.server import AzureDoor, Options
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.message import Request, Response
 from tests.doors.azure.signing import ACCOUNT, account_sas

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.accounts import read_accounts
 from penstock.doors.azure.server import AzureDoor, Options
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.clock import ManualClock
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.budget import Budget
 from tests.doors.azure.signing import ACCOUNT, VERSION, account_sas

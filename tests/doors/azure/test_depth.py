@@ -13,8 +13,8 @@ from penstock.assembly import SERVER_LIMITS
 from penstock.broker.model import Draft
 from penstock.doors.azure.accounts import read_accounts
 from penstock.doors.azure.server import AzureDoor
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.clock import ManualClock
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.message import Request, Response
 from tests.doors.azure.signing import ACCOUNT, account_sas

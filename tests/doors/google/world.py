@@ -25,7 +25,7 @@ from penstock.doors.google.deadletters import source_attributes
 from penstock.doors.google.server import GoogleDoor, Options
 from penstock.doors.google.services import POLICIES, PUBLISHER, SCHEMAS, SUBSCRIBER, methods
 from penstock.doors.port import OPEN, Condition
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 
 SECONDS = 20  # only a failing test waits so long

@@ -18,7 +18,7 @@ from penstock.doors.http.errors import STATUSES, response_to
 from penstock.doors.http.hosts import HostList
 from penstock.doors.http.server import HttpDoor
 from penstock.doors.port import OPEN, STARTING, Condition, join_address
-from penstock.faces.statistics import BrokerStatistics, CommitMeter, SubscriptionStatistics, TopicStatistics
+from penstock.engine.statistics import BrokerStatistics, CommitMeter, SubscriptionStatistics, TopicStatistics
 from penstock.wire.budget import Budget
 
 HOSTILE = 'a"b\\c\nd{}'

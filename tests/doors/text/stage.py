@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from penstock.broker.limits import Limits as BrokerLimits
 from penstock.doors.text.limits import Limits
 from penstock.doors.text.server import TextDoor
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.budget import Budget
 

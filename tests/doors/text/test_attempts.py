@@ -12,7 +12,7 @@ from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.text import AsyncClient, Client
 from tests.doors.text.stage import SECONDS, Peer, Stage, ack, consume, frame, give_back, play, send
 from tests.doors.text.test_consuming import filled, numbers
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 ATTEMPTS_MAX = 5
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.doors.text.limits import Limits
 from tests.doors.text.stage import Heard, Peer, Stage, ack, consume, give_back, play, send
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 
 async def filled(stage: Stage, queue: bytes, count: int) -> Peer:

@@ -11,7 +11,7 @@ from penstock.errors import ResourceExhaustedError
 from penstock.journal.port import JournalFullError
 from tests.doors.text.stage import Peer, Stage, ack, consume, frame, play, send
 from tests.unit.doors.text.test_codec import CLOSES, CONTENT_MAX, GOES_ON
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 
 async def survives(stage: Stage, peer: Peer | None = None) -> None:

@@ -13,7 +13,7 @@ import trustme
 from penstock.doors.text.sockets import claim_unix_path, server_context
 from penstock.errors import InvalidArgumentError
 from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send, set_up
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 
 def test_a_stopping_door_confirms_what_it_took_and_returns_what_it_gave() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.wire.budget import Budget
 from tests.doors.text.stage import Peer, Stage, consume, play, send
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 KIB = 1 << 10
 BUSY = "busy"

@@ -10,7 +10,7 @@ import pytest
 from penstock.broker.limits import Limits as BrokerLimits
 from penstock.doors.text.limits import Limits
 from tests.doors.text.stage import Stage, ack, consume, frame, play, send
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 
 @pytest.mark.parametrize("line", [False, True], ids=["compact", "lines"])

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from penstock import assembly, server
 from penstock.broker.model import Draft
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import AlreadyExistsError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.settings import Settings
 
 PUBLISHERS = 3

@@ -19,7 +19,7 @@ import pytest
 
 from penstock.assembly import SERVER_LIMITS, open_queue
 from penstock.broker.model import SECOND
-from penstock.faces.clock import ManualClock, SystemClock
+from penstock.engine.clock import ManualClock, SystemClock
 
 
 class Nursery:

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from penstock.doors.text.connection import Connection
 from penstock.doors.text.limits import Limits
 from penstock.doors.text.server import TextDoor
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from tests.conftest import NIGHTLY
 from tests.doors.text.stage import UNLIMITED, ack, consume, frame, give_back, send

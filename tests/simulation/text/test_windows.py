@@ -18,7 +18,7 @@ from typing import cast
 from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.doors.text.connection import Connection
 from penstock.doors.text.server import TextDoor
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.text.session import Message, Session
 from tests.doors.text.stage import UNLIMITED

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.broker.model import Draft
 from penstock.doors.resources import ensure_queue, open_queue, subscription_name, topic_name
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 
 TOPIC, SUBSCRIPTION = "projects/p/topics/q", "projects/p/subscriptions/q"

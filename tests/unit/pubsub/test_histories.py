@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from penstock import ManualClock, Message, PubSub, Subscription, Topic
 from penstock.broker.model import SECOND
-from penstock.faces.clock import sleep_until
+from penstock.engine.clock import sleep_until
 
 ANSWERS = ("ack", "ack", "ack", "nack", "raise", "nothing", "later", "extend", "respond", "slow")
 FLOW = st.fixed_dictionaries({"max_messages": st.integers(1, 5), "allow_excess_messages": st.booleans()})

@@ -21,7 +21,7 @@ from penstock.doors.azure.errors import AzureError, Pairs, invalid_value, invali
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
 from penstock.doors.azure.queues import POISON, Place, Queues
 from penstock.doors.azure.reply import Reply
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 WEEK_SECONDS = 7 * 86400
 GET_MAX = 32

@@ -18,8 +18,8 @@ from penstock.doors.azure.errors import AzureError
 from penstock.doors.azure.names import QUEUE_NAME_MAX
 from penstock.doors.azure.policies import Policy, decode_policies, encode_policies
 from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.wire.message import Request
 
 METADATA_MAX_BYTES = 8 << 10

@@ -41,8 +41,8 @@ from penstock.doors.azure.queues import Queues
 from penstock.doors.azure.reply import Reply
 from penstock.doors.azure.service import Service
 from penstock.doors.port import join_address
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import PenstockError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpServer, Limits, Request, Response
 

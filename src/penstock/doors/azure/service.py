@@ -28,7 +28,7 @@ from penstock.doors.azure.properties import (
 )
 from penstock.doors.azure.queues import Queues, metadata_headers, read_metadata
 from penstock.doors.azure.reply import Reply
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 PAGE = 5000
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from penstock.broker.model import SubscriptionOptions
 from penstock.doors.flight.letters import CursorAt, CursorSeen
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import SubscriptionMetadata
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import SubscriptionMetadata
 
 MARK = "flight.cursor"  # the extra that holds the name of the consumer
 EXPIRATION_SECONDS = 31 * 86400

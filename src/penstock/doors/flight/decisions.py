@@ -7,8 +7,8 @@ Looking and writing happen in one turn of the loop, so there is nothing in betwe
 from __future__ import annotations
 
 from penstock.doors.flight.letters import Decided, Decision, unpack
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError
-from penstock.faces.awaitable import AsyncMessageQueue
 
 KIND = "flight.decision"
 

@@ -33,9 +33,9 @@ from penstock.doors.flight.letters import (
 from penstock.doors.flight.link import Frame
 from penstock.doors.flight.pieces import Pieces
 from penstock.doors.flight.tidings import Tidings
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import TopicMetadata
 from penstock.errors import AlreadyExistsError, InternalError, PenstockError
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import TopicMetadata
 from penstock.journal.codec import encode_messages
 from penstock.wire.budget import Budget
 from penstock.wire.failure import where

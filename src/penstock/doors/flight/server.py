@@ -28,8 +28,8 @@ from penstock.doors.flight.letters import Hello
 from penstock.doors.flight.link import Frame, ServerEnd
 from penstock.doors.flight.tidings import Tidings
 from penstock.doors.port import join_address
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import InvalidArgumentError, UnavailableError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.wire.budget import Budget
 
 PROCESS = "penstock.flight_process"

@@ -18,7 +18,7 @@ from penstock.doors.google.streaming import StreamingPull
 from penstock.doors.google.subscriptions import Subscriptions
 from penstock.doors.google.topics import Topics
 from penstock.doors.google.validation import Validation
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 
 class Parts:

@@ -13,7 +13,7 @@ from penstock.doors.google.errors import CallError, Code, bad_argument, invalid,
 from penstock.doors.google.messages import Policy, TestIamPermissionsResponse
 from penstock.doors.google.names import bad_name
 from penstock.doors.google.schemas import Schemas
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 KIND = "google.policy"
 NO_POLICY_ETAG = b"\x00\x20\x01"  # "ACAB" in base64, as production says it

@@ -12,8 +12,8 @@ from penstock.broker.model import Draft
 from penstock.doors.google import codec, names, ranges
 from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import CallError, invalid, not_found
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import TopicMetadata
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import TopicMetadata
 
 MESSAGES_MAX = 1000
 REQUEST_BYTES_MAX = 10_000_000

@@ -19,8 +19,8 @@ from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import CallError, Code, bad_argument, failed_precondition, invalid, not_found
 from penstock.doors.google.messages import Empty
 from penstock.doors.google.subscriptions import is_detached, is_pushed
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import SubscriptionMetadata
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import SubscriptionMetadata
 
 PULL_MESSAGES_MAX = 1000
 # Clients refuse answers of 4 MiB. What the broker counts as bytes leaves out the framing, at most some 900 KB of it.

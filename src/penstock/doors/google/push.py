@@ -21,9 +21,9 @@ from penstock.doors.google.messages import Subscription
 from penstock.doors.google.postman import Postman
 from penstock.doors.google.tokens import Tokens
 from penstock.doors.google.topics import kept_settings
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import SubscriptionMetadata
 from penstock.errors import NotFoundError, PenstockError
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import SubscriptionMetadata
 from penstock.wire.failure import where
 
 ACKING = frozenset({102, 200, 201, 202, 204})

@@ -11,8 +11,8 @@ from typing import Any
 
 from penstock.doors.google.policies import KIND as POLICY
 from penstock.doors.google.schemas import KIND as SCHEMA
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import NotFoundError
-from penstock.faces.awaitable import AsyncMessageQueue
 
 
 class Reset:

@@ -25,7 +25,7 @@ from penstock.doors.google.errors import (
 from penstock.doors.google.messages import Empty, Schema, Topic, response
 from penstock.doors.google.topics import EXTRAS, kept_settings, settings_to_keep
 from penstock.doors.google.validation import compile_schema, fits
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 KIND = "google.schema"
 DEFINITION_BYTES_MAX = 300 << 10

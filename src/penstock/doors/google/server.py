@@ -30,7 +30,7 @@ from penstock.doors.google.restcalls import RestCall
 from penstock.doors.google.services import methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.wire.budget import Budget
 from penstock.wire.connection import Connection as Http1Connection
 from penstock.wire.http1 import HttpServer

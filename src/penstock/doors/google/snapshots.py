@@ -15,8 +15,8 @@ from penstock.doors.google.errors import already_exists, bad_argument, failed_pr
 from penstock.doors.google.masks import merged
 from penstock.doors.google.messages import Empty, Snapshot, response
 from penstock.doors.google.topics import check_labels
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import SubscriptionMetadata
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import SubscriptionMetadata
 
 MUTABLE = frozenset({"labels", "expire_time"})
 _FIRST_SECOND, _LAST_SECOND = -62135596800, 253402300799  # the years 1 to 9999, all that a Timestamp may say

@@ -29,9 +29,9 @@ from penstock.doors.google.pulling import (
     refuse_malformed,
 )
 from penstock.doors.google.subscriptions import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import SubscriptionMetadata
 from penstock.errors import NotFoundError
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import SubscriptionMetadata
 
 MESSAGES_AT_ONCE = 1000
 WAIT_SECONDS = 60.0

@@ -37,8 +37,8 @@ from penstock.doors.google.topics import (
     kept_settings,
     settings_to_keep,
 )
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import SubscriptionMetadata
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import SubscriptionMetadata
 
 ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS = 10, 600
 RETENTION_SECONDS = 7 * ranges.DAY

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.broker.model import SECOND
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 KIND, NAME = "google.push-key", "rsa"
 ISSUER = "https://accounts.google.com"  # what the verifying libraries insist on

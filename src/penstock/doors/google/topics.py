@@ -18,8 +18,8 @@ from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import already_exists, bad_argument, invalid, not_found
 from penstock.doors.google.masks import merged
 from penstock.doors.google.messages import Empty, Topic, response
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import TopicMetadata
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import TopicMetadata
 
 EXTRAS = "google"  # the key of a door's own settings among a resource's extras
 LABELS_MAX, LABEL_MAX = 64, 63

@@ -15,7 +15,7 @@ from penstock.doors.google.errors import CallError, Code, invalid
 from penstock.doors.google.messages import Topic
 from penstock.doors.google.names import DELETED_SCHEMA
 from penstock.doors.google.topics import kept_settings
-from penstock.faces.views import TopicMetadata
+from penstock.engine.views import TopicMetadata
 
 PROTOCOL_BUFFER, AVRO = 1, 2
 JSON, BINARY = 1, 2

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from penstock.faces.statistics import BrokerStatistics, CommitStatistics, SubscriptionStatistics
+from penstock.engine.statistics import BrokerStatistics, CommitStatistics, SubscriptionStatistics
 from penstock.wire.budget import Budget
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -18,8 +18,8 @@ from penstock.doors.http.hosts import HostList
 from penstock.doors.http.metrics import CONTENT_TYPE, render
 from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
+from penstock.engine.statistics import Statistics
 from penstock.errors import PenstockError
-from penstock.faces.statistics import Statistics
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpServer, Limits, Request, Response
 

@@ -18,8 +18,8 @@ from penstock.doors.resources import open_queue
 from penstock.doors.text.codec import Phrases
 from penstock.doors.text.limits import Limits
 from penstock.doors.text.windows import Feed
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import PenstockError, ResourceExhaustedError
-from penstock.faces.awaitable import AsyncMessageQueue
 
 REMEMBERED_MAX = 10_000
 RETRY_SECONDS = 1.0

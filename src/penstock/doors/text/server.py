@@ -19,7 +19,7 @@ from penstock.doors.text.limits import Limits
 from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.wire.budget import Budget
 from penstock.wire.failure import where
 

@@ -20,7 +20,7 @@ from penstock.broker.consuming import Delivery
 from penstock.broker.names import receipt
 from penstock.doors.text.codec import Phrases, id_texts
 from penstock.doors.text.limits import Limits
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 ENDLESS = float("inf")  # T-033: a lease lasts as long as the connection
 NOT_COUNTED = 1 << 62  # a window goes on for as long as there are messages

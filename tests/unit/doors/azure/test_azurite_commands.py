@@ -15,7 +15,7 @@ from penstock.azurite_commands import settings_of
 from penstock.cli import app
 from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, read_accounts
 from penstock.doors.azure.server import AzureDoor
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.server import EXIT_USAGE
 from penstock.settings import installed_version, load_settings

@@ -11,8 +11,8 @@ import pytest
 from penstock import ManualClock, SubscriptionOptions
 from penstock.doors.google import push
 from penstock.doors.google.push import Plan, Push
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.views import SubscriptionMetadata
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import SubscriptionMetadata
 from penstock.journal.memory import MemoryJournal
 
 PLAN = Plan(b"", 10, False)

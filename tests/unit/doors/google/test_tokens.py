@@ -8,7 +8,7 @@ import json
 
 from penstock.broker.model import SECOND
 from penstock.doors.google.tokens import LIFE_SECONDS, Tokens
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from tests.doors.clocks import clock_at
 

@@ -18,12 +18,12 @@ import pytest
 from penstock import Draft, ManualClock, ResourceExhaustedError, SubscriptionOptions, UnavailableError
 from penstock.broker.log import Sizes
 from penstock.broker.publishing import Appended
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import DamagedStoreError, PenstockError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import JournalFailedError, JournalFullError
 from penstock.journal.sqlite import SqliteJournal
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 Story = Callable[[AsyncMessageQueue, ToldJournal], Coroutine[Any, Any, None]]
 

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.broker.log import Sizes
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import AlreadyExistsError, NotFoundError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.journal.sqlite import SqliteJournal
 
 KEPT = TopicOptions(retention_seconds=3600)

@@ -13,9 +13,9 @@ import pytest
 
 from penstock import Draft, NotFoundError, SubscriptionOptions
 from penstock.broker.consuming import Delivery
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
-from tests.unit.faces.virtual import LoopClock, run
+from tests.unit.engine.virtual import LoopClock, run
 
 Story = Callable[[AsyncMessageQueue], Coroutine[Any, Any, None]]
 

@@ -20,16 +20,16 @@ from penstock.broker.model import SECOND, Message
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
+from penstock.engine.capacity import CapacityWatch
+from penstock.engine.clock import Clock, SystemClock
+from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question
+from penstock.engine.commits import Pipeline
+from penstock.engine.deadletters import DeadLetterWatch
+from penstock.engine.guard import Guard
+from penstock.engine.randomness import drawn_numbers
+from penstock.engine.reads import ReadAhead
+from penstock.engine.watcher import Watcher
 from penstock.errors import PenstockError, UnavailableError
-from penstock.faces.capacity import CapacityWatch
-from penstock.faces.clock import Clock, SystemClock
-from penstock.faces.deadletters import DeadLetterWatch
-from penstock.faces.guard import Guard
-from penstock.faces.pipeline import Pipeline
-from penstock.faces.randomness import drawn_numbers
-from penstock.faces.reading import ReadAhead
-from penstock.faces.steps import RESOURCE_TICK, TICK, Find, Question
-from penstock.faces.watcher import Watcher
 from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
 T = TypeVar("T")

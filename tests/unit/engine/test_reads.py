@@ -9,7 +9,7 @@ import pytest
 
 from penstock import Draft, Limits
 from penstock.broker.log import OVERHEAD_BYTES, Sizes
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.sqlite import SqliteJournal
 
 MESSAGES = 120

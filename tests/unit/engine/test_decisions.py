@@ -9,11 +9,11 @@ import pytest
 
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Draft, SubscriptionOptions
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError
-from penstock.faces.awaitable import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import JournalFullError
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 
 def play(scene: Callable[[AsyncMessageQueue], Awaitable[None]], journal: MemoryJournal | None = None) -> None:

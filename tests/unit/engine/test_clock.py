@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from penstock import ManualClock, SystemClock
 from penstock.broker.model import SECOND
-from penstock.faces.clock import STRETCH_SECONDS, sleep_until
-from tests.unit.faces.virtual import run
+from penstock.engine.clock import STRETCH_SECONDS, sleep_until
+from tests.unit.engine.virtual import run
 
 
 def test_alarms_ring_in_their_order_and_at_their_time() -> None:

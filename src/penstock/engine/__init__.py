@@ -1,4 +1,4 @@
-"""The faces of the broker: the same state machine, blocking or awaitable, with a journal behind it.
+"""The engine: one broker with its journal, and the blocking and awaitable queues over it.
 
 The rule kept here: a face answers only when the facts behind the answer are committed, and decides nothing.
 """

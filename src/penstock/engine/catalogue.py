@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from penstock.broker.housekeeping import Broker
 from penstock.broker.model import SubscriptionOptions, TopicOptions
-from penstock.faces.views import SubscriptionMetadata, TopicMetadata
+from penstock.engine.views import SubscriptionMetadata, TopicMetadata
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import InvalidArgumentError, MessageQueue, SubscriptionOptions
-from penstock.faces.options import subscription_options
+from penstock.engine.options import subscription_options
 
 
 @pytest.mark.parametrize(

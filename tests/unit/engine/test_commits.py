@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.broker.facts import Touched
+from penstock.engine.commits import Pipeline
 from penstock.errors import ResourceExhaustedError
-from penstock.faces.pipeline import Pipeline
 from penstock.journal.port import JournalFailedError, JournalFullError
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from penstock import Draft, InternalError, ManualClock, MessageQueue, Unavailabl
 from penstock.broker.facts import Acked, Delivered, Extended, Fact, Published, Returned
 from penstock.broker.log import LogCache, Sizes
 from penstock.broker.state import State
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.shared import SharedQueue
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.shared import SharedQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
 from penstock.journal.sqlite import SqliteJournal

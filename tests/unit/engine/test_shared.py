@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Draft, FailedPreconditionError, ManualClock, MessageQueue, NotFoundError, SubscriptionOptions
 from penstock.assembly import open_queue
-from penstock.faces.shared import SharedQueue
+from penstock.engine.shared import SharedQueue
 
 SECONDS = 10
 

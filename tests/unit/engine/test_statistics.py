@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import InternalMessage, Limits, ManualClock, MessageQueue
-from penstock.faces.statistics import COMMIT_SECONDS_BOUNDS, CommitMeter
+from penstock.engine.statistics import COMMIT_SECONDS_BOUNDS, CommitMeter
 
 
 @pytest.fixture

@@ -18,18 +18,18 @@ from penstock.broker.dump import SnapshotDump
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
+from penstock.engine import commands as steps
+from penstock.engine.catalogue import Catalogue
+from penstock.engine.clock import sleep_until
+from penstock.engine.decisions import Decisions
+from penstock.engine.engine import log
+from penstock.engine.queues import provide_queue, remove_queue
+from penstock.engine.standing import Standing, standing
+from penstock.engine.statistics import BrokerStatistics
+from penstock.engine.tally import statistics
+from penstock.engine.views import SubscriptionMetadata
+from penstock.engine.wakeups import WaitingRoom
 from penstock.errors import FailedPreconditionError, PenstockError, UnavailableError
-from penstock.faces import steps
-from penstock.faces.catalogue import Catalogue
-from penstock.faces.clock import sleep_until
-from penstock.faces.decisions import Decisions
-from penstock.faces.face import log
-from penstock.faces.queues import provide_queue, remove_queue
-from penstock.faces.standing import Standing, standing
-from penstock.faces.statistics import BrokerStatistics
-from penstock.faces.tally import statistics
-from penstock.faces.views import SubscriptionMetadata
-from penstock.faces.waiting import WaitingRoom
 from penstock.journal.port import Journal
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from penstock.broker.consuming import Delivery, Pulled, Settled
 from penstock.broker.model import Draft
 from penstock.broker.publishing import Appended, Once
-from penstock.faces.lookups import Lookups
+from penstock.engine.lookups import Lookups
 
 
 class Decisions(Lookups):

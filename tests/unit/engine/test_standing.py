@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock import Draft, ManualClock
 from penstock.assembly import open_journal
-from penstock.faces.awaitable import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 
 def test_a_message_that_comes_during_the_commit_of_an_empty_pull_is_not_missed(tmp_path: Path) -> None:

@@ -18,15 +18,15 @@ from penstock.broker.housekeeping import Broker
 from penstock.broker.limits import Limits
 from penstock.broker.model import SECOND, Draft
 from penstock.broker.publishing import Appended
+from penstock.engine import commands as steps
+from penstock.engine.bell import Bell
+from penstock.engine.blocking_queue import MessageQueue
+from penstock.engine.catalogue import Catalogue
+from penstock.engine.clock import Clock, sleep_until
+from penstock.engine.engine import log
+from penstock.engine.standing import Standing, standing
+from penstock.engine.views import SubscriptionMetadata, TopicMetadata
 from penstock.errors import FailedPreconditionError, PenstockError
-from penstock.faces import steps
-from penstock.faces.bell import Bell
-from penstock.faces.blocking import MessageQueue
-from penstock.faces.catalogue import Catalogue
-from penstock.faces.clock import Clock, sleep_until
-from penstock.faces.face import log
-from penstock.faces.standing import Standing, standing
-from penstock.faces.views import SubscriptionMetadata, TopicMetadata
 
 T = TypeVar("T")
 

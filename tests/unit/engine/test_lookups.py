@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.clock import ManualClock
 from penstock.errors import NotFoundError
-from penstock.faces.awaitable import AsyncMessageQueue
-from penstock.faces.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
 
 LOOSE = SubscriptionOptions(strict_receipts=False)

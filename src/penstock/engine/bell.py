@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from penstock.broker import facts as f
 from penstock.broker.state import State
-from penstock.faces.clock import Clock
+from penstock.engine.clock import Clock
 
 
 class Call(NamedTuple):

@@ -10,13 +10,13 @@ from penstock.broker.housekeeping import Broker
 from penstock.broker.model import SECOND, Message
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.faces.statistics import (
+from penstock.engine.statistics import (
     BrokerStatistics,
     CommitMeter,
     SubscriptionStatistics,
     TopicStatistics,
 )
-from penstock.faces.views import backlog
+from penstock.engine.views import backlog
 
 
 def statistics(broker: Broker, meter: CommitMeter, oldest: dict[int, tuple[int, int]], now: int) -> BrokerStatistics:

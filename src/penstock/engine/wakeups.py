@@ -17,7 +17,7 @@ from penstock.broker import facts as f
 from penstock.broker.model import FOREVER, SECOND
 from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
-from penstock.faces.clock import Alarm, Clock
+from penstock.engine.clock import Alarm, Clock
 
 MOMENT = SECOND // 1000  # an alarm for the past rings after this, lest two overdue things call each other for ever
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from penstock.broker.consuming import Settled
 from penstock.broker.dump import SnapshotDump
+from penstock.engine.engine import Face
+from penstock.engine.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
 from penstock.errors import NotFoundError
-from penstock.faces.face import Face
-from penstock.faces.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
 
 
 class Lookups(Face):

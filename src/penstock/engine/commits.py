@@ -18,8 +18,8 @@ from penstock.broker.dump import StateDump
 from penstock.broker.facts import Fact, Forgotten, TopicDeleted
 from penstock.broker.model import Batch, Message
 from penstock.broker.names import MAX_OFFSET
+from penstock.engine.statistics import CommitMeter
 from penstock.errors import InternalError, PenstockError
-from penstock.faces.statistics import CommitMeter
 from penstock.journal.port import Commit, Journal, JournalFailedError, JournalFullError
 
 log = logging.getLogger("penstock")

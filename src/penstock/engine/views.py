@@ -13,7 +13,7 @@ from penstock.broker.model import SECOND, SubscriptionOptions, TopicOptions
 from penstock.broker.retry import original_publish_time
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.faces.options import shown_options
+from penstock.engine.options import shown_options
 
 
 def instant(nanoseconds: int) -> datetime:

@@ -14,14 +14,13 @@ from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.limits import Limits
 from penstock.broker.model import FOREVER, NO_ATTRIBUTES, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Once
-from penstock.errors import InvalidArgumentError, NotFoundError
-from penstock.faces import steps
-from penstock.faces.clock import Clock
-from penstock.faces.face import Face
-from penstock.faces.options import ACK_DEADLINE_MAX_SECONDS, named, subscription_options, topic_options
-from penstock.faces.statistics import BrokerStatistics
-from penstock.faces.tally import statistics
-from penstock.faces.views import (
+from penstock.engine import commands as steps
+from penstock.engine.clock import Clock
+from penstock.engine.engine import Face
+from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS, named, subscription_options, topic_options
+from penstock.engine.statistics import BrokerStatistics
+from penstock.engine.tally import statistics
+from penstock.engine.views import (
     Backlog,
     InternalMessage,
     MessageLease,
@@ -30,6 +29,7 @@ from penstock.faces.views import (
     backlog,
     instant,
 )
+from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, JournalFullError
 

@@ -9,7 +9,7 @@ import pytest
 from penstock import ManualClock, MessageQueue, ResourceExhaustedError
 from penstock.errors import PenstockError
 from penstock.journal.port import JournalFailedError, JournalFullError
-from tests.unit.faces.journals import ToldJournal
+from tests.unit.engine.journals import ToldJournal
 
 
 @pytest.fixture
