@@ -22,10 +22,6 @@ from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, LogReader
 
 if TYPE_CHECKING:
-    from penstock.doors.flight.letters import Hello
-    from penstock.doors.flight.link import ReaderEnd
-    from penstock.doors.flight.service import FlightService
-    from penstock.doors.flight.staging import Staging
     from penstock.doors.port import Condition, Door
     from penstock.settings import Settings
     from penstock.wire.budget import Budget
@@ -216,31 +212,6 @@ def _open_flight(settings: Settings, queue: AsyncMessageQueue, condition: Condit
             tokens=settings.flight_tokens,
         ),
     )
-
-
-def open_flight_service(hello: Hello, link: ReaderEnd, log: logging.Logger) -> tuple[FlightService, Staging]:
-    """What the reader process of the Flight door serves."""
-    from penstock.doors.flight.broker import Broker
-    from penstock.doors.flight.codec import Names
-    from penstock.doors.flight.service import FlightService, Tokens
-    from penstock.doors.flight.staging import Staging
-
-    broker = Broker(link, open_log_reader(hello.data) if hello.data is not None else None)
-    names = Names(hello.project)
-    staging = Staging(broker, names, log)
-    secure = bool(hello.certificate)
-    place = f"[{hello.host}]" if ":" in hello.host else hello.host
-    service = FlightService(
-        f"{'grpc+tls' if secure else 'grpc'}://{place}:{hello.port}",
-        broker=broker,
-        names=names,
-        staging=staging,
-        limits=hello.limits,
-        log=log,
-        tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
-        middleware={"tokens": Tokens(hello.tokens)} if hello.tokens else None,
-    )
-    return service, staging
 
 
 # By the name of its port setting; the first opens first and closes last.

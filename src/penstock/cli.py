@@ -1,4 +1,4 @@
-"""The command line: flags in, settings out, exit code back.
+"""The command line: the list of its commands, which are in `commands/`.
 
 The rule kept here: nothing heavy is imported before a command needs it, so that `penstock --help` is instant; and a
 user never sees a traceback for something a user can get wrong.
@@ -6,15 +6,14 @@ user never sees a traceback for something a user can get wrong.
 
 from __future__ import annotations
 
-import os
-import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from penstock.azurite_commands import azurite, print_version
-from penstock.pipeline_commands import app as pipeline_app
-from penstock.text_commands import app as text_app
+from penstock.commands.azurite import azurite, print_version
+from penstock.commands.pipeline import app as pipeline_app
+from penstock.commands.serve import serve
+from penstock.commands.text import app as text_app
 
 app = typer.Typer(
     add_completion=False,
@@ -25,8 +24,7 @@ app = typer.Typer(
 app.add_typer(text_app, name="text")
 app.add_typer(pipeline_app, name="pipeline")
 app.command()(azurite)
-
-PORT = "PORT|off"
+app.command()(serve)
 
 
 @app.callback()
@@ -38,89 +36,11 @@ def penstock(
 
 
 @app.command()
-def serve(
-    *,
-    config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="TOML file with settings.", envvar="PENSTOCK_CONFIG")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder of the store. Default ./penstock-data.")
-    ] = None,
-    memory: Annotated[bool | None, typer.Option("--memory", help="Keep everything in memory only.")] = None,
-    accept_loss: Annotated[
-        bool | None, typer.Option("--accept-loss", help="Open a store that lost its last commits, without them.")
-    ] = None,
-    host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. Default 127.0.0.1.")
-    ] = None,
-    pubsub_port: Annotated[str | None, typer.Option(metavar=PORT, help="Pub/Sub gRPC and REST. Default 8085.")] = None,
-    azure_port: Annotated[str | None, typer.Option(metavar=PORT, help="Azure Queue Storage. Default 10001.")] = None,
-    text_port: Annotated[str | None, typer.Option(metavar=PORT, help="Text protocol. Default 9123.")] = None,
-    flight_port: Annotated[str | None, typer.Option(metavar=PORT, help="Arrow Flight. Default 8815.")] = None,
-    http_port: Annotated[str | None, typer.Option(metavar=PORT, help="Health and metrics. Default 8090.")] = None,
-    http_allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Name the HTTP door answers to on loopback; repeat for more."),
-    ] = None,
-    ready_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write addresses here once every door answers.")
-    ] = None,
-    retention_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Keep acked messages so long. Default 86400.")
-    ] = None,
-    retention_bytes: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="At most so many bytes of them per topic; 0: no cap. Default 0.")
-    ] = None,
-    queue_messages_max: Annotated[
-        str | None, typer.Option(metavar="COUNT", help="Refuse publishes beyond so many waiting; 0: no limit.")
-    ] = None,
-    queue_bytes_max: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Refuse publishes beyond so many waiting; 0: no limit.")
-    ] = None,
-    buffer_bytes_max: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Requests being read, answers not taken. Default 256 MiB.")
-    ] = None,
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error. Default info.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json. Default text.")] = None,
-    grace_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="To finish requests when stopping. Default 10.")
-    ] = None,
-) -> None:
-    """Run the server.
-
-    A port of 0 takes any free one, "off" keeps that door closed. Every flag is also an environment variable
-    (PENSTOCK_HTTP_PORT) and a key of the settings file (http_port); flags win.
-    """
-    flags = dict(locals())
-    config = flags.pop("config")
-    flags["http_allowed_hosts"] = flags.pop("http_allowed_host") or None
-    raise typer.Exit(_serve(flags, config))
-
-
-@app.command()
 def version() -> None:
     """Print the version."""
     from penstock.settings import installed_version
 
     print(installed_version())
-
-
-def _serve(flags: dict[str, Any], config: str | None) -> int:
-    from penstock.assembly import open_parts
-    from penstock.errors import InvalidArgumentError
-    from penstock.server import EXIT_USAGE, escape_controls, run, set_up_logging
-    from penstock.settings import load_settings, read_config
-
-    try:
-        file = read_config(config) if config else None
-        settings = load_settings(flags=flags, environment=os.environ, config=file)
-    except InvalidArgumentError as error:
-        print(f"penstock: {escape_controls(error.message)}", file=sys.stderr)
-        return EXIT_USAGE
-    set_up_logging(settings)
-    return run(settings, open_parts)
 
 
 def main() -> None:

@@ -27,8 +27,9 @@ from typing import Any, Protocol, TextIO, TypeAlias
 from penstock.doors.http.hosts import is_loopback
 from penstock.doors.port import OPEN, STARTING, STOPPING, Condition, Door
 from penstock.errors import PenstockError
+from penstock.logs import escape_controls
+from penstock.memory import calm_collector, trim_when_quiet
 from penstock.settings import Settings, installed_version
-from penstock.trimming import trim_when_quiet
 from penstock.wire.failure import where
 
 EXIT_OPERATIONAL = 1
@@ -64,14 +65,6 @@ OpenParts: TypeAlias = Callable[[Settings], Parts | Awaitable[Parts]]
 
 class ServeError(Exception):
     """The server cannot go on; the text is the one sentence the operator sees."""
-
-
-COLLECT_AFTER = (50_000, 20, 100)  # new objects before the cyclic collector looks; Python's own first number is 700
-
-
-def calm_collector() -> None:
-    """Let the cyclic collector look rarely: what passes through a broker holds no cycles, its counts free it."""
-    gc.set_threshold(*COLLECT_AFTER)
 
 
 def run(settings: Settings, open_parts: OpenParts, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
@@ -238,65 +231,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-# Logging: standard library loggers everywhere, made visible only here.
-
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    ord("\t"): "\\t",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
-
-
-def escape_controls(text: str) -> str:
-    """One line, whatever the text: a peer cannot add lines to a log, nor colours to a terminal."""
-    return text.translate(_CONTROLS)
-
-
-class TextLines(logging.Formatter):
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-        self.converter = time.gmtime
-
-    def format(self, record: logging.LogRecord) -> str:
-        return escape_controls(super().format(record))
-
-
-class JsonLines(logging.Formatter):
-    def __init__(self) -> None:
-        super().__init__(datefmt="%Y-%m-%dT%H:%M:%S")
-        self.converter = time.gmtime
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "at": f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)  # ASCII only, so every control character is escaped
-
-
-def set_up_logging(settings: Settings, stream: TextIO | None = None) -> None:
-    """Log lines of the whole process go to standard error; standard output belongs to the banner."""
-    lines = logging.StreamHandler(stream or sys.stderr)
-    lines.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
-    root = logging.getLogger()
-    root.handlers[:] = [lines]
-    root.setLevel(settings.log_level.upper())
-
-
-def also_log_to(path: str) -> None:
-    """Every line down to debug goes to a file as well; standard error has what it had. OSError if it cannot be."""
-    file = logging.FileHandler(path, encoding="utf-8")
-    file.setFormatter(TextLines())
-    root = logging.getLogger()
-    for handler in root.handlers:
-        handler.setLevel(root.level)
-    root.addHandler(file)
-    root.setLevel(logging.DEBUG)

@@ -18,7 +18,8 @@ from typing import Any
 
 from penstock.assembly import open_parts
 from penstock.broker.log import Sizes
-from penstock.server import run, set_up_logging
+from penstock.logs import set_up_logging
+from penstock.server import run
 from penstock.settings import load_settings
 
 SMALL = Sizes(cache_bytes=4 << 10, chunk_messages=4, chunk_bytes=2048, read_messages=8, read_bytes=4096, topics_ahead=2)

@@ -1,6 +1,6 @@
 """Who may import whom.
 
-    cli, testing -> server -> assembly -> doors | spark | pubsub -> engine -> journal -> broker -> errors
+    cli -> commands -> server -> assembly -> doors | spark | pubsub -> engine -> journal -> broker -> errors
 
 The rule kept here: imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
 table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes. The
@@ -29,20 +29,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"errors"},
     "journal": {"errors", "broker"},
     "engine": BELOW_ENGINE,
-    "doors": BELOW_DOORS,
+    "doors": BELOW_DOORS | {"memory"},
     "spark": {"errors"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
-    "text_commands": {"errors", "text"},
-    "trimming": set(),
+    "memory": set(),
+    "logs": {"settings"},
     "assembly": BELOW_ASSEMBLY,
-    "server": BELOW_ASSEMBLY | {"assembly", "trimming"},
+    "server": BELOW_ASSEMBLY | {"assembly", "logs", "memory"},
     PUBLIC: BELOW_CLI,
-    "flight_process": BELOW_CLI,  # the main module of the reader process
-    "testing": BELOW_CLI | {PUBLIC},
-    "azurite_commands": BELOW_CLI,
-    "pipeline_commands": {"errors", "spark"},
-    "cli": BELOW_CLI | {PUBLIC, "azurite_commands", "pipeline_commands", "text_commands"},
+    "doors/flight/process": BELOW_ASSEMBLY | {"assembly", "memory"},  # the main module of the reader process
+    "commands": BELOW_CLI | {"logs"},
+    "commands/text": {"errors", "text"},
+    "commands/pipeline": {"errors", "spark"},
+    "cli": BELOW_CLI | {PUBLIC, "commands", "commands/text", "commands/pipeline"},
     "__main__": {"cli"},
 }
 
@@ -72,7 +72,9 @@ EFFECTS = {"breakpoint", "input", "open", "print"}
 
 
 def unit(place: tuple[str, ...]) -> str:
-    return place[0] if place else PUBLIC
+    """The row of the table that a module belongs to: its own where it has one, else that of its package."""
+    own = "/".join(place)
+    return own if own in MAY_IMPORT else place[0] if place else PUBLIC
 
 
 def imports(module: Module, places: set[tuple[str, ...]]) -> Iterator[tuple[int, str, tuple[str, ...] | None]]:

@@ -70,6 +70,8 @@ SKELETON = {
     "doors/http/__init__.py": "",
     "doors/http/server.py": "",
     "doors/text/server.py": "",
+    "doors/flight/process.py": "import penstock.assembly",
+    "commands/text.py": "",
     "pubsub/client.py": "",
 }
 
@@ -88,6 +90,8 @@ SKELETON = {
         ("engine/blocking_queue.py", "from penstock import Broker"),
         ("doors/text/server.py", "from penstock.settings import Settings"),
         ("doors/text/server.py", "from penstock.pubsub import client"),
+        ("doors/text/server.py", "import penstock.doors.flight.process"),
+        ("commands/text.py", "import penstock.engine.blocking_queue"),
         ("server.py", "from penstock.cli import main"),
         ("__init__.py", "from penstock.cli import main"),
         ("drawer/thing.py", ""),

@@ -10,7 +10,6 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ import pytest
 from penstock import server as server_module
 from penstock.doors.port import Condition
 from penstock.errors import DamagedStoreError, InternalError
-from penstock.server import ServeError, Server, run, set_up_logging
+from penstock.server import ServeError, Server, run
 from penstock.settings import Settings
 
 
@@ -228,43 +227,6 @@ def test_the_ready_file_can_be_changed_by_its_owner_only(tmp_path: Path) -> None
         asyncio.run(story())
     finally:
         os.umask(before)
-
-
-@pytest.fixture
-def logged() -> Callable[[str, str], str]:
-    """What one log call leaves in a log of the given format."""
-
-    def write(log_format: str, text: str) -> str:
-        stream = io.StringIO()
-        root = logging.getLogger()
-        before = root.handlers[:], root.level
-        try:
-            set_up_logging(Settings(log_format=log_format), stream)
-            logging.getLogger("penstock.test").info("said %s", text)
-        finally:
-            root.handlers[:], level = before
-            root.setLevel(level)
-        return stream.getvalue()
-
-    return write
-
-
-HOSTILE = "a\r\n2025-01-01 ERROR forged\x1b[2J\x9b\u2028\x00"
-
-
-@pytest.mark.parametrize("log_format", ["text", "json"])
-def test_a_log_line_is_one_line_whatever_a_peer_sends(logged: Callable[[str, str], str], log_format: str) -> None:
-    line = logged(log_format, HOSTILE)
-    assert line.endswith("\n")
-    assert line.removesuffix("\n").isprintable()
-    assert "forged" in line
-
-
-def test_json_lines_are_json_and_keep_the_text(logged: Callable[[str, str], str]) -> None:
-    line = json.loads(logged("json", HOSTILE))
-    assert line["message"] == f"said {HOSTILE}"
-    assert (line["level"], line["logger"]) == ("info", "penstock.test")
-    assert line["at"].endswith("Z")
 
 
 def test_the_server_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import InvalidArgumentError, UnavailableError
 from penstock.wire.budget import Budget
 
-PROCESS = "penstock.flight_process"
+PROCESS = "penstock.doors.flight.process"
 START_SECONDS = 60.0
 BACKOFF_SECONDS = (0.1, 5.0)
 # A scan takes and gives back megabytes at a time; where the C library can be told to, it keeps them for the next batch.

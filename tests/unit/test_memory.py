@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.trimming import TICK_SECONDS, WORK_SECONDS, Trimming, _trim
+from penstock.memory import TICK_SECONDS, WORK_SECONDS, Trimming, _trim
 
 
 def test_memory_is_given_back_once_when_work_has_ended() -> None:

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.assembly import SERVER_LIMITS
-from penstock.azurite_commands import settings_of
 from penstock.cli import app
+from penstock.commands.azurite import settings_of
 from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, read_accounts
 from penstock.doors.azure.server import AzureDoor
 from penstock.engine.async_queue import AsyncMessageQueue

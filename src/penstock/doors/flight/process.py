@@ -1,9 +1,9 @@
 """The reader process of the Flight door: it scans the store and speaks Arrow, so that the server need not.
 
-    python -m penstock.flight_process FD        started by the door, with one end of a socket pair
+    python -m penstock.doors.flight.process FD        started by the door, with one end of a socket pair
 
 The rule kept here: it lives as long as the server it belongs to and not a moment longer: when the link ends, so does
-the process, at once and with whatever it was doing.
+the process, at once and with whatever it was doing. As a main module it puts its own parts together.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ import socket
 import sys
 import threading
 from importlib.abc import MetaPathFinder
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.doors.flight.letters import Hello, pack, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
-from penstock.server import calm_collector
+from penstock.memory import calm_collector
 from penstock.wire.failure import where
+
+if TYPE_CHECKING:
+    from penstock.doors.flight.service import FlightService
+    from penstock.doors.flight.staging import Staging
 
 log = logging.getLogger("penstock.doors.flight")
 
@@ -38,14 +42,13 @@ class ReaderProcess:
     def run(self) -> None:
         # It is what takes the time, and until it is done somebody else listens for us.
         import penstock.doors.flight.service  # noqa: F401
-        from penstock.assembly import open_flight_service
 
         self._link.start()
         self._link.send("ready", b"", 0)
         self._greeted.wait()
         assert self._hello is not None, "the greeting was read before it was announced"
         try:
-            service, staging = open_flight_service(self._hello, self._link, log)
+            service, staging = open_service(self._hello, self._link)
         except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
             log.error("cannot serve on %s port %d: %s", self._hello.host, self._hello.port, where(error))
             os._exit(1)
@@ -64,6 +67,32 @@ class ReaderProcess:
             self._greeted.set()
         elif frame.word == "stop":
             self._stopped.set()
+
+
+def open_service(hello: Hello, link: ReaderEnd) -> tuple[FlightService, Staging]:
+    """What this process serves."""
+    from penstock.assembly import open_log_reader
+    from penstock.doors.flight.broker import Broker
+    from penstock.doors.flight.codec import Names
+    from penstock.doors.flight.service import FlightService, Tokens
+    from penstock.doors.flight.staging import Staging
+
+    broker = Broker(link, open_log_reader(hello.data) if hello.data is not None else None)
+    names = Names(hello.project)
+    staging = Staging(broker, names, log)
+    secure = bool(hello.certificate)
+    place = f"[{hello.host}]" if ":" in hello.host else hello.host
+    service = FlightService(
+        f"{'grpc+tls' if secure else 'grpc'}://{place}:{hello.port}",
+        broker=broker,
+        names=names,
+        staging=staging,
+        limits=hello.limits,
+        log=log,
+        tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
+        middleware={"tokens": Tokens(hello.tokens)} if hello.tokens else None,
+    )
+    return service, staging
 
 
 class NoPandas(MetaPathFinder):

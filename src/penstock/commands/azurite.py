@@ -111,7 +111,8 @@ def _store(location: str) -> str:
 def _serve(given: Mapping[str, Any], environment: Mapping[str, str], elsewhere: list[str]) -> int:
     from penstock.assembly import open_parts
     from penstock.errors import InvalidArgumentError
-    from penstock.server import EXIT_USAGE, also_log_to, escape_controls, log, run, set_up_logging
+    from penstock.logs import also_log_to, escape_controls, set_up_logging
+    from penstock.server import EXIT_USAGE, log, run
     from penstock.settings import load_settings
 
     try:
