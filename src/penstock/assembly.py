@@ -168,9 +168,8 @@ def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condit
 def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
     from penstock.doors.text.limits import Limits as TextLimits
     from penstock.doors.text.server import TextDoor
-    from penstock.doors.text.sockets import server_context
+    from penstock.wire.trust import server_context
 
-    certificate = settings.text_tls_cert
     return TextDoor(
         host=settings.host,
         port=settings.text_port or 0,
@@ -188,7 +187,9 @@ def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Conditio
             write_seconds=settings.text_write_seconds,
         ),
         unix_path=settings.text_unix_socket,
-        tls=server_context(certificate, settings.text_tls_key, settings.text_tls_client_ca) if certificate else None,
+        tls=server_context(
+            "text", settings.text_tls_cert, settings.text_tls_key, client_ca=settings.text_tls_client_ca
+        ),
     )
 
 

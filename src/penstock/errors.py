@@ -17,7 +17,11 @@ Expected outcomes (nothing to pull, an old receipt among many) are values, not e
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import ClassVar
+
+_PLACES = 6  # of an unexpected exception, in a log line
 
 
 class PenstockError(Exception):
@@ -85,3 +89,13 @@ class DamagedStoreError(PenstockError):
     """The store on disk is damaged."""
 
     code = 15
+
+
+def where(error: BaseException) -> str:
+    """`KeyError at codec.py:12 in decode < server.py:80 in answer`, innermost first, for a log line about a bug.
+
+    Never the text of the error, which may repeat a body, a key or a signature; that is for the debug level only.
+    """
+    frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
+    places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in reversed(frames)]
+    return f"{type(error).__name__} at {' < '.join(places)}" if places else type(error).__name__

@@ -24,13 +24,12 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeAlias
 
-from penstock.doors.http.hosts import is_loopback
 from penstock.doors.port import OPEN, STARTING, STOPPING, Condition, Door
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, where
 from penstock.logs import escape_controls
 from penstock.memory import calm_collector, trim_when_quiet
 from penstock.settings import Settings, installed_version
-from penstock.wire.failure import where
+from penstock.wire.hosts import is_loopback
 
 EXIT_OPERATIONAL = 1
 EXIT_USAGE = 2

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, cast
 
+from penstock.errors import where
 from penstock.wire.budget import SMALL_BYTES, Budget
-from penstock.wire.failure import where
 from penstock.wire.limits import Limits
 from penstock.wire.message import CONTINUE, Request, Response, encode
 from penstock.wire.reader import Arrival, Refusal, RequestReader, Stage, Turn

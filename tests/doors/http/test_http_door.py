@@ -15,7 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import errors
 from penstock.doors.http.errors import STATUSES, response_to
-from penstock.doors.http.hosts import HostList
 from penstock.doors.http.server import HttpDoor
 from penstock.doors.port import OPEN, STARTING, Condition, join_address
 from penstock.engine.statistics import BrokerStatistics, CommitMeter, SubscriptionStatistics, TopicStatistics
@@ -274,10 +273,6 @@ def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(scene: Scene) -
 )
 def test_a_page_that_points_its_name_at_this_machine_gets_nothing(scene: Scene, host: str, status: int) -> None:
     assert scene.ask("/metrics", host=host).status == status
-
-
-def test_beyond_this_machine_every_host_is_answered() -> None:
-    assert HostList("0.0.0.0", []).allows("penstock.example")
 
 
 def leaves(kind: type[errors.PenstockError]) -> Iterator[type[errors.PenstockError]]:

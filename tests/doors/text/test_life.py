@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from penstock.doors.text.sockets import claim_unix_path, server_context
+from penstock.doors.text.sockets import claim_unix_path
 from penstock.errors import InvalidArgumentError
+from penstock.wire.trust import server_context
 from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send, set_up
 from tests.unit.engine.journals import ToldJournal
 
@@ -166,10 +167,10 @@ def test_tls_carries_the_same_bytes_and_asks_for_certificates(tmp_path: Path, au
         assert b"H02" not in await plain.end()
         await peer.silence()
 
-    play(scene, tls=server_context(certificate, None, ca))
+    play(scene, tls=server_context("text", certificate, None, client_ca=ca))
 
 
 def test_tls_files_that_cannot_be_used_are_a_sentence(tmp_path: Path) -> None:
     """T-066."""
-    with pytest.raises(InvalidArgumentError, match="the TLS files of the text door cannot be used"):
-        server_context(str(tmp_path / "absent.pem"), None, None)
+    with pytest.raises(InvalidArgumentError, match="text_tls_cert and text_tls_key cannot be used"):
+        server_context("text", str(tmp_path / "absent.pem"), None)

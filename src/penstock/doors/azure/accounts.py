@@ -11,8 +11,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
-from functools import lru_cache
-from ipaddress import ip_address
 
 from penstock.errors import InvalidArgumentError
 
@@ -83,16 +81,6 @@ def read_accounts(text: str | None) -> Accounts:
     if not accounts or len({account.name for account in accounts}) != len(accounts):
         raise InvalidArgumentError("azure_accounts: expected name:key1[:key2];..., with every name once")
     return Accounts(accounts, configured=True)
-
-
-@lru_cache(maxsize=4096)
-def is_loopback(address: str) -> bool:
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address.lower() == "localhost"
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    return (mapped or parsed).is_loopback
 
 
 def _account(place: int, text: str) -> Account:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.doors.azure.accounts import Account, Accounts, is_loopback
+from penstock.doors.azure.accounts import Account, Accounts
 from penstock.doors.azure.bearer import check_token, refused
 from penstock.doors.azure.call import Call
 from penstock.doors.azure.errors import AzureError, not_authentic
@@ -17,6 +17,7 @@ from penstock.doors.azure.operations import Operation
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.sas import check_sas
 from penstock.doors.azure.shared_key import check_shared_key
+from penstock.wire.hosts import is_loopback
 
 _CLAIMS: Mapping[str, Any] = {}
 _POLICIES = frozenset({Operation.GET_ACL, Operation.SET_ACL})

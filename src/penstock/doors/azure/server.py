@@ -9,13 +9,12 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Accounts, is_loopback
+from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Accounts
 from penstock.doors.azure.auth import Gatekeeper
 from penstock.doors.azure.call import Call, read_address, read_dialect_address, read_parameters
 from penstock.doors.azure.cors import request_headers
@@ -44,7 +43,9 @@ from penstock.doors.port import join_address
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
+from penstock.wire.hosts import host_of, is_loopback
 from penstock.wire.http1 import HttpServer, Limits, Request, Response
+from penstock.wire.trust import server_context
 
 DEFAULT_VERSION = "2021-08-06"  # for requests that name none
 MESSAGE_BYTES_MAX = 64 << 10
@@ -160,20 +161,12 @@ class AzureDoor:
                 "only callers on this machine may use %s, whose key is public; configure azure_accounts for others",
                 DEVELOPMENT_ACCOUNT,
             )
-        place = await self._server.start(self._host, self._port, self._tls())
-        self.address = join_address(*place)
+        tls = server_context(self.name, self._options.certificate, self._options.private_key)
+        self.address = join_address(*await self._server.start(self._host, self._port, tls))
 
     async def stop(self, grace_seconds: float) -> None:
         self._messages.stop_waiting()
         await self._server.stop(grace_seconds)
-
-    def _tls(self) -> ssl.SSLContext | None:
-        if self._options.certificate is None:
-            return None
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self._options.certificate, self._options.private_key)
-        return context
 
     # ------------------------------------------------------------------ a request
 
@@ -230,9 +223,8 @@ class AzureDoor:
 
     def _check_local(self, call: Call) -> None:
         """The dialect asks nobody who they are, so only this machine may call, and no page in its browser."""
-        host = call.request.header("host")
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if not is_loopback(call.request.peer) or not is_loopback(name) or call.request.header("origin"):
+        request = call.request
+        if not (is_loopback(request.peer) and is_loopback(host_of(request.header("host")))) or request.header("origin"):
             raise not_authentic("The dialect without credentials is for programs on this machine only.")
 
     def _policies(self, call: Call) -> Mapping[str, Policy]:

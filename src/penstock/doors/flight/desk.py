@@ -35,10 +35,9 @@ from penstock.doors.flight.pieces import Pieces
 from penstock.doors.flight.tidings import Tidings
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.views import TopicMetadata
-from penstock.errors import AlreadyExistsError, InternalError, PenstockError
+from penstock.errors import AlreadyExistsError, InternalError, PenstockError, where
 from penstock.journal.codec import encode_messages
 from penstock.wire.budget import Budget
-from penstock.wire.failure import where
 
 WAIT_SECONDS_MAX = 30.0
 SLICE_ROWS = 5_000

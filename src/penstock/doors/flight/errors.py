@@ -15,8 +15,7 @@ import msgspec
 import pyarrow.flight as flight
 
 from penstock import errors
-from penstock.errors import PenstockError
-from penstock.wire.failure import where
+from penstock.errors import PenstockError, where
 
 CODES: dict[type[PenstockError], str] = {
     errors.InvalidArgumentError: "invalid_argument",

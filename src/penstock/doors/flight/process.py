@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.doors.flight.letters import Hello, pack, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
+from penstock.errors import where
 from penstock.memory import calm_collector
-from penstock.wire.failure import where
 
 if TYPE_CHECKING:
     from penstock.doors.flight.service import FlightService

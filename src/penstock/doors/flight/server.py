@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import socket
-import ssl
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -29,8 +28,9 @@ from penstock.doors.flight.link import Frame, ServerEnd
 from penstock.doors.flight.tidings import Tidings
 from penstock.doors.port import join_address
 from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
+from penstock.wire.trust import server_context
 
 PROCESS = "penstock.doors.flight.process"
 START_SECONDS = 60.0
@@ -279,11 +279,8 @@ def _hold(family: int, host: str, port: int) -> socket.socket:
 
 def _key_pair(options: Options) -> tuple[bytes, bytes]:
     """The certificate and its key, as the reader process gets them; empty without one."""
-    if options.certificate is None:
+    certificate, private_key = options.certificate, options.private_key
+    if certificate is None:
         return b"", b""
-    try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(options.certificate, options.private_key)
-        certificate = Path(options.certificate).read_bytes()
-        return certificate, Path(options.private_key or options.certificate).read_bytes()
-    except (OSError, ssl.SSLError) as error:
-        raise InvalidArgumentError(f"flight_tls_cert and flight_tls_key cannot be used: {error}") from None
+    server_context(FlightDoor.name, certificate, private_key)  # says what is wrong with the files
+    return Path(certificate).read_bytes(), Path(private_key or certificate).read_bytes()

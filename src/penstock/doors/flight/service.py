@@ -6,7 +6,6 @@ is made of, however long the range; and nothing is sent to a caller who has not 
 
 from __future__ import annotations
 
-import hmac
 import logging
 import threading
 from collections.abc import Iterator, Sequence
@@ -32,6 +31,7 @@ from penstock.doors.flight.letters import TopicBounds
 from penstock.doors.flight.staging import Staging
 from penstock.doors.flight.uploads import Upload
 from penstock.errors import InvalidArgumentError, PermissionDeniedError, UnavailableError
+from penstock.wire.trust import BearerTokens
 
 UPLOADS_MAX = 256  # at a time; each holds a batch or two of its client
 
@@ -40,15 +40,11 @@ class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight sh
     """Lets only callers with a bearer token in."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        self._tokens = [token.encode() for token in tokens]
+        self._tokens = BearerTokens(tokens)
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> None:
-        for value in headers.get("authorization", []):
-            scheme, _, given = str(value).partition(" ")
-            known = [hmac.compare_digest(given.strip().encode(), each) for each in self._tokens]
-            if scheme.lower() == "bearer" and any(known):
-                return
-        raise flight_error(PermissionDeniedError("A bearer token is needed, and this one is not known"))
+        if not any(self._tokens.admit(str(value).encode()) for value in headers.get("authorization", [])):
+            raise flight_error(PermissionDeniedError("A bearer token is needed, and this one is not known"))
 
 
 class FlightService(flight.FlightServerBase):  # type: ignore[misc]

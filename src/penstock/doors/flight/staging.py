@@ -17,9 +17,8 @@ from penstock.broker.model import Message
 from penstock.doors.flight import codec
 from penstock.doors.flight.broker import Broker
 from penstock.doors.flight.letters import CursorAt, Decision, Rows
-from penstock.errors import DamagedStoreError, InvalidArgumentError, PenstockError
+from penstock.errors import DamagedStoreError, InvalidArgumentError, PenstockError, where
 from penstock.journal.codec import decode_messages
-from penstock.wire.failure import where
 
 TARGET = "penstock-target"  # the attribute that says where a staged row goes
 TOPIC_ID = "penstock-staging"

@@ -23,8 +23,8 @@ from penstock.doors.google.errors import CallError, Code, call_error, invalid
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.stream import Stream
+from penstock.errors import where
 from penstock.wire.budget import Budget
-from penstock.wire.failure import where
 
 MESSAGE_BYTES_MAX = 12 << 20  # beyond the 10 MB a publish may have, so that its own limit is what a client meets
 PREFIX_BYTES = 5

@@ -23,8 +23,7 @@ from penstock.doors.google.tokens import Tokens
 from penstock.doors.google.topics import kept_settings
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.views import SubscriptionMetadata
-from penstock.errors import NotFoundError, PenstockError
-from penstock.wire.failure import where
+from penstock.errors import NotFoundError, PenstockError, where
 
 ACKING = frozenset({102, 200, 201, 202, 204})
 AT_ONCE_MIN, AT_ONCE_MAX = 1, 128  # requests in progress for one subscription

@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl
 import msgspec
 from google.protobuf import json_format
 
-from penstock.doors.google.browsers import Browsers
 from penstock.doors.google.calls import Calls, Context
 from penstock.doors.google.errors import HTTP_STATUSES, CallError, Code, invalid
 from penstock.doors.google.messages import POOL
+from penstock.doors.google.origins import Origins
 from penstock.doors.google.routes import WHOLE, Match, match
 from penstock.wire.http1 import Request, Response
 from penstock.wire.message import phrase
@@ -43,25 +43,25 @@ class Rest:
     def __init__(
         self,
         calls: Calls,
-        browsers: Browsers,
+        origins: Origins,
         reset: Callable[[], Awaitable[None]] | None,
         documents: dict[str, Callable[[], bytes]],
     ) -> None:
         """`reset` forgets everything, where that is allowed; `documents` are JSON files by their path."""
         self._calls = calls
-        self._browsers = browsers
+        self._origins = origins
         self._reset = reset
         self._documents = documents
 
     async def answer(self, request: Request) -> Response:
-        refusal = self._browsers.refusal(request)
+        refusal = self._origins.refusal(request)
         if refusal:
             response = error_response(CallError(Code.PERMISSION_DENIED, refusal))
         elif request.method == "OPTIONS":
             response = Response(204)
         else:
             response = await self._answer(request)
-        response.headers = (*response.headers, *self._browsers.headers(request))
+        response.headers = (*response.headers, *self._origins.headers(request))
         return response
 
     def refusal(self, status: int) -> Response:

@@ -10,7 +10,7 @@ from penstock.doors.google.http2 import frames, hpack
 from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.stream import Stream
 from penstock.doors.google.rest import BODY_BYTES_MAX, Rest, error_response
-from penstock.wire.failure import where
+from penstock.errors import where
 from penstock.wire.http1 import Request, Response
 
 

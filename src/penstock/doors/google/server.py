@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from penstock.doors.google.browsers import Browsers
+from penstock.doors.google.access import Access
 from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
-from penstock.doors.google.guard import Guard, server_context
 from penstock.doors.google.http2.connection import Connection
 from penstock.doors.google.http2.frames import PREFACE
 from penstock.doors.google.http2.limits import Limits
 from penstock.doors.google.http2.stream import Receiver, Stream
+from penstock.doors.google.origins import Origins
 from penstock.doors.google.parts import Parts
 from penstock.doors.google.postman import Postman
 from penstock.doors.google.push import Push
@@ -35,6 +35,7 @@ from penstock.wire.budget import Budget
 from penstock.wire.connection import Connection as Http1Connection
 from penstock.wire.http1 import HttpServer
 from penstock.wire.http1 import Limits as Http1Limits
+from penstock.wire.trust import server_context
 
 SWEEP_SECONDS = 1.0
 CONNECTIONS_MAX = 4096
@@ -81,11 +82,11 @@ class GoogleDoor:
         self._push = Push(queue, Postman(endpoints), tokens, log)
         self._parts = Parts(queue, lambda config: _check_push(config, endpoints))
         served = methods(self._parts, lambda: condition.ready)
-        self._calls = Calls(served, log, Guard(options.tokens).admit, self.budget)
+        self._calls = Calls(served, log, Access(options.tokens).admit, self.budget)
         self.counts = self._calls.counts
         self._rest = Rest(
             self._calls,
-            Browsers(host, options.origins),
+            Origins(host, options.origins),
             Reset(queue).run if options.may_reset else None,
             {CERTS_PATH: tokens.certs, DISCOVERY_PATH: lambda: tokens.discovery(self.url)},
         )
@@ -116,7 +117,9 @@ class GoogleDoor:
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        tls = server_context(self._options.certificate, self._options.private_key)
+        tls = server_context(
+            self.name, self._options.certificate, self._options.private_key, protocols=["h2", "http/1.1"]
+        )
         self._server = await loop.create_server(
             lambda: Newcomer(self),
             self._host,

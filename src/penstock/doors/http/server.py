@@ -14,13 +14,13 @@ from itertools import islice
 import msgspec
 
 from penstock.doors.http.errors import JSON, error_response, response_to
-from penstock.doors.http.hosts import HostList
 from penstock.doors.http.metrics import CONTENT_TYPE, render
 from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
 from penstock.engine.statistics import Statistics
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
+from penstock.wire.hosts import HostGuard
 from penstock.wire.http1 import HttpServer, Limits, Request, Response
 
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
@@ -62,7 +62,7 @@ class HttpDoor:
         self._statistics = statistics
         self._condition = condition
         self._version = version
-        self._hosts = HostList(host, allowed_hosts)
+        self._hosts = HostGuard(host, allowed_hosts)
         self._budget = budget or Budget()
         limits = Limits(body_bytes_max=64 << 10)
         self._server = HttpServer(self._answer, log=log, limits=limits, refusal=error_response, budget=self._budget)

@@ -20,8 +20,8 @@ from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
 from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.errors import where
 from penstock.wire.budget import Budget
-from penstock.wire.failure import where
 
 BACKLOG = 4096
 HANDSHAKE_SECONDS = 10.0

@@ -1,4 +1,4 @@
-"""What the door asks of the operating system: descriptors, keep-alive, a place in the file system, encryption.
+"""What the door asks of the operating system: descriptors, keep-alive, a place in the file system.
 
 The rule kept here: what one platform does not know is left out; a path that is not ours is never removed.
 """
@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import stat
 from contextlib import suppress
 from pathlib import Path
-
-from penstock.errors import InvalidArgumentError
 
 SPARE_DESCRIPTORS = 512  # for the journal, the other doors and whatever else the process opens
 
@@ -70,17 +67,3 @@ def release_unix_path(path: str) -> None:
     with suppress(OSError):
         if Path(path).is_socket():
             Path(path).unlink()
-
-
-def server_context(certificate: str, key: str | None, client_ca: str | None) -> ssl.SSLContext:
-    """TLS 1.2 or newer; with `client_ca`, only for clients whose certificate it signed."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(certificate, key)
-        if client_ca is not None:
-            context.load_verify_locations(client_ca)
-            context.verify_mode = ssl.CERT_REQUIRED
-    except (OSError, ssl.SSLError) as error:
-        raise InvalidArgumentError(f"the TLS files of the text door cannot be used: {error}") from error
-    return context

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, Key, is_loopback, read_accounts
+from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, Key, read_accounts
 from penstock.errors import InvalidArgumentError
 
 KEY = base64.b64encode(b"k" * 32).decode()
@@ -60,21 +60,3 @@ def test_a_wrong_configuration_is_refused_without_its_keys(text: str) -> None:
     assert "azure_accounts" in refused.value.message
     assert KEY not in refused.value.message
     assert "not base64" not in refused.value.message
-
-
-@pytest.mark.parametrize(
-    ("address", "ours"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("::ffff:127.0.0.1", True),
-        ("localhost", True),
-        ("10.0.0.1", False),
-        ("::ffff:10.0.0.1", False),
-        ("example.org", False),
-        ("", False),
-    ],
-)
-def test_which_addresses_are_this_machine(address: str, ours: bool) -> None:
-    assert is_loopback(address) is ours

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.doors.google.browsers import is_local
 from penstock.doors.google.calls import timeout_seconds
-from penstock.doors.google.guard import server_context
 from penstock.doors.google.paging import page
 from penstock.doors.google.pulling import wait_seconds
 from penstock.errors import InvalidArgumentError
@@ -24,12 +22,6 @@ def test_lists_come_as_text_or_as_lists() -> None:
 def test_a_network_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"PENSTOCK_PUSH_ALLOW: expected a list of networks"):
         load_settings(flags={}, environment={"PENSTOCK_PUSH_ALLOW": "everywhere"})
-
-
-def test_a_certificate_that_cannot_be_read_is_said() -> None:
-    with pytest.raises(InvalidArgumentError, match="pubsub_tls_cert"):
-        server_context("missing.pem", None)
-    assert server_context(None, None) is None
 
 
 @pytest.mark.parametrize(
@@ -58,11 +50,3 @@ def test_pages_go_on_where_they_ended_whatever_went_meanwhile() -> None:
     assert first == ["n0", "n1"]
     assert page([name for name in names if name != "n1"], 2, token)[0] == ["n2", "n3"]
     assert page(names, 5, "") == (names, "")
-
-
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [("localhost", True), ("127.0.0.1", True), ("::1", True), ("a.localhost", True), ("0.0.0.0", False), ("x", False)],
-)
-def test_names_of_this_machine(host: str, local: bool) -> None:
-    assert is_local(host) is local

@@ -28,7 +28,7 @@ from penstock.doors.google.http2.hpack import TABLE_BYTES
 from penstock.doors.google.http2.limits import Host
 from penstock.doors.google.http2.sending import Sender
 from penstock.doors.google.http2.stream import Stream
-from penstock.wire.failure import where
+from penstock.errors import where
 
 _STREAM_BYTES = 8 << 10  # an open stream with a small request, in memory
 _CONNECTION_BYTES = 8 << 10
