@@ -17,9 +17,9 @@ from typing import Protocol, TypeAlias, cast
 
 from penstock.errors import where
 from penstock.wire.budget import SMALL_BYTES, Budget
-from penstock.wire.limits import Limits
 from penstock.wire.message import CONTINUE, Request, Response, encode
-from penstock.wire.reader import Arrival, Refusal, RequestReader, Stage, Turn
+from penstock.wire.reader import Arrival, HttpLimits, Refusal, RequestReader, Stage, Turn
+from penstock.wire.serving import STOPPING, Connections, address_of
 
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -30,24 +30,17 @@ _NEVER = math.inf
 class Host(Protocol):
     """What a connection needs of its server."""
 
-    limits: Limits
+    limits: HttpLimits
     budget: Budget
     log: logging.Logger
     answer: Answer
     refusal: Callable[[int], Response]
     clock: Callable[[], float]
     date: str
-    stopping: bool
-
-    def opened(self, connection: Connection) -> str:
-        """Count a connection in; an empty answer lets it live, any other is why it may not."""
-
-    def closed(self, connection: Connection) -> None: ...
-
-    def count(self, reason: str) -> None: ...
+    connections: Connections
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     _reader: RequestReader  # made with the connection, because it needs the peer's address
 
     def __init__(self, host: Host) -> None:
@@ -75,15 +68,14 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        name = transport.get_extra_info("peername")
-        self.peer = str(name[0]) if isinstance(name, tuple) else ""
+        self.peer = address_of(transport)
         self._reader = RequestReader(self._host.limits, self.peer)
         self._read_deadline = self._host.clock() + self._host.limits.head_seconds
-        if self._host.opened(self):
-            self._send(self._bare(503))  # and no lingering: a flood must not pile up
-            self._end(linger=False)
-        elif self._host.stopping:
-            self._end(linger=False)
+        refused = self._host.connections.add(self)
+        if refused:
+            if refused != STOPPING:
+                self._send(self._bare(503))
+            self._end(linger=False)  # a flood must not pile up
 
     def data_received(self, data: bytes) -> None:
         if self._ending:
@@ -111,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._outgoing.close()
         self._release()
-        self._host.closed(self)
+        self._host.connections.remove(self)
 
     def _tell_left(self) -> None:
         """An answer that only waits for something need not wait for a peer that has gone."""
@@ -136,7 +128,7 @@ class Connection(asyncio.Protocol):
     def sweep(self, now: float) -> None:
         """Look at the deadlines."""
         if now >= self._write_deadline:
-            self._host.count("not_reading")
+            self._host.connections.count("not_reading")
             self.abort()
         elif now >= self._read_deadline:
             self._overdue()
@@ -178,7 +170,7 @@ class Connection(asyncio.Protocol):
         """Charge what has been read and is not at work; small requests in one piece cost nothing."""
         held = self._reader.body_bytes + self._waiting_bytes + len(self._unfed)
         if (held > SMALL_BYTES or self._incoming.held_bytes) and not self._incoming.hold(held):
-            self._host.count("busy")
+            self._host.connections.count("busy")
             self._give_up()
 
     def _give_up(self) -> None:
@@ -238,7 +230,7 @@ class Connection(asyncio.Protocol):
         if self._ending:
             self.abort()
         elif self._reader.stage is Stage.WAITING:
-            self._host.count("idle")
+            self._host.connections.count("idle")
             self._end(linger=False)
         else:
             self._refuse(408)
@@ -265,7 +257,7 @@ class Connection(asyncio.Protocol):
 
     async def _take_turn(self, turn: Turn) -> None:
         if isinstance(turn, Refusal):
-            self._host.count(f"status_{turn.status}")
+            self._host.connections.count(f"status_{turn.status}")
             self._send(self._bare(turn.status))
             self._end(linger=True)
             return
@@ -284,7 +276,7 @@ class Connection(asyncio.Protocol):
         self._send(self._encoded(turn, response))
         if self._drained is not None:
             await self._drained
-        if not turn.keep_alive or (self._host.stopping and not self._turns):
+        if not turn.keep_alive or (self._host.connections.stopping and not self._turns):
             self._end(linger=False)
 
     async def _response(self, request: Request) -> Response:
@@ -300,7 +292,7 @@ class Connection(asyncio.Protocol):
         return encode(self._host.refusal(status), date=self._host.date, connection="close")
 
     def _encoded(self, turn: Arrival, response: Response) -> bytes:
-        last = not turn.keep_alive or (self._host.stopping and not self._turns)
+        last = not turn.keep_alive or (self._host.connections.stopping and not self._turns)
         connection = "close" if last else "keep-alive" if turn.old_version else ""
         head_only = turn.request.method == "HEAD"
         try:
@@ -326,7 +318,7 @@ class Connection(asyncio.Protocol):
 
     def _rest(self) -> None:
         """Nothing to answer: wait for the next request, unless there will be none."""
-        if self._peer_done or (self._host.stopping and self._reader.stage is Stage.WAITING):
+        if self._peer_done or (self._host.connections.stopping and self._reader.stage is Stage.WAITING):
             self._end(linger=False)
         elif not self._ending:
             self._set_deadline()

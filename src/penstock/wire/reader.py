@@ -9,17 +9,36 @@ to answer, or a refusal that ends the connection), never to an exception. No req
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple, NoReturn, TypeAlias
 
 import httptools
 
-from penstock.wire.limits import Limits
 from penstock.wire.message import Request
 
 _SMALL = 4096
 _GATHERED = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What a peer of an HTTP/1.1 server may use; beyond it a connection ends, never the server."""
+
+    body_bytes_max: int = 1 << 20
+    head_bytes_max: int = 64 << 10  # also the most that chunk extensions or trailers may take without progress
+    headers_max: int = 256
+    connections_max: int = 4096
+    connections_per_address_max: int = 1024
+    pipeline_max: int = 16  # requests of one connection that wait while one is answered
+    pipeline_bytes_max: int = 256 << 10  # and the bytes of their bodies before reading pauses
+    head_seconds: float = 10  # absolute, from the first byte (or from the connect) to the end of the headers
+    body_seconds: float = 30  # absolute, from the end of the headers to the end of the body
+    idle_seconds: float = 60  # between requests
+    write_seconds: float = 30  # how long a peer may leave what we send unread
+    linger_seconds: float = 2  # after a refusal: how long unread input is thrown away, so that the refusal arrives
+    sweep_seconds: float = 1  # how often deadlines are looked at: one timer per server
 
 
 class Stage(Enum):
@@ -59,7 +78,7 @@ class RequestReader:
     _index: dict[str, str]
     _chunks: list[bytes | bytearray]
 
-    def __init__(self, limits: Limits, peer: str) -> None:
+    def __init__(self, limits: HttpLimits, peer: str) -> None:
         self.turns: list[Turn] = []
         self.stage = Stage.WAITING
         self.steps = 0

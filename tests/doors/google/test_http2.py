@@ -20,7 +20,7 @@ from penstock.doors.google import server
 from penstock.doors.google.calls import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.server import Options
 from tests.doors.google.world import SECONDS, Client, World, eventually, opened, rest
 
@@ -332,7 +332,7 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Mo
     """As long as for any other greeting; asyncio alone would wait a minute."""
     issued = trustme.CA().issue_cert("127.0.0.1")
     issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
-    monkeypatch.setattr(server, "Limits", lambda: Limits(preface_seconds=0.2))
+    monkeypatch.setattr(server, "Http2Limits", lambda: Http2Limits(preface_seconds=0.2))
     with opened(Options(certificate=str(tmp_path / "both.pem"))) as world, connected(world) as silent:
         assert silent.socket.recv(1) == b""
 
@@ -344,7 +344,7 @@ def test_an_idle_client_over_tls_does_not_hold_up_the_stop(monkeypatch: pytest.M
     theirs = ssl.create_default_context()
     authority.configure_trust(theirs)
     theirs.set_alpn_protocols(["h2"])
-    monkeypatch.setattr(server, "Limits", lambda: Limits(linger_seconds=0.1))
+    monkeypatch.setattr(server, "Http2Limits", lambda: Http2Limits(linger_seconds=0.1))
     with opened(Options(certificate=str(tmp_path / "both.pem"))) as world, connected(world) as peer:
         peer.socket = theirs.wrap_socket(peer.socket, server_hostname="127.0.0.1")
         peer.greet()

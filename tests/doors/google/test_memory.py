@@ -18,7 +18,7 @@ from penstock.doors.google.calls import Context, StreamingCall, UnaryCall, frame
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.body import Body
-from penstock.doors.google.http2.connection import Connection
+from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.stream import Stream
 from penstock.doors.google.restcalls import RestCall
 from penstock.doors.google.server import Newcomer, Options
@@ -31,7 +31,7 @@ STREAMING_PULL = "/google.pubsub.v1.Subscriber/StreamingPull"
 MEGABYTE = bytes((1 << 20) - 100)  # a frame takes no more
 PARTIAL = b"\0\0\x80\0\0"  # a message of 8 MiB is announced
 TOPIC, SUBSCRIPTION = "projects/memory/topics/abc", "projects/memory/subscriptions/abc"
-OF_A_CALL = (Body, Connection, Context, Newcomer, RestCall, Stream, StreamingCall, UnaryCall)
+OF_A_CALL = (Body, Http2Connection, Context, Newcomer, RestCall, Stream, StreamingCall, UnaryCall)
 TOKEN = "a-good-token"
 
 

@@ -148,7 +148,7 @@ def test_what_was_never_sent_counts_for_nothing(version: int) -> None:
         await consumer.say(consume(b"q", 3, version))
         await stage.until(lambda: stage.in_flight("q") == 3)
         consumer.vanish()
-        await stage.until(lambda: len(stage.door._connections) == 1)
+        await stage.until(lambda: len(stage.door.connections) == 1)
         journal.gate.set()
         await sender.hear_many(3)
         assert await attempts(stage, "q", 3) == [0, 0, 0]

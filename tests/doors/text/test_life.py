@@ -55,7 +55,7 @@ def test_a_door_stops_in_time_though_nobody_reads() -> None:
         await peers[0].silence()
         async with asyncio.timeout(5):
             await stage.door.stop(0.5)
-        assert not stage.door._connections
+        assert not stage.door.connections
 
     play(scene)
 

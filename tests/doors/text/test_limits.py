@@ -77,11 +77,11 @@ def test_one_connection_too_many_is_closed_at_once() -> None:
         crowd = [await stage.peer() for _ in range(5)]
         for peer in crowd:
             assert await peer.end() == b""
-        assert stage.door.counts["connections"] == 5
+        assert stage.door.counts["too_many_connections"] == 5
         for peer in peers:
             await peer.silence()
         await peers[0].close()
-        await stage.until(lambda: len(stage.door._connections) == 2)
+        await stage.until(lambda: len(stage.door.connections) == 2)
         await (await stage.peer()).silence()
 
     play(scene, limits=Limits(connections_max=3))
@@ -124,8 +124,8 @@ def test_a_client_that_does_not_read_is_held_back_then_closed_and_its_messages_r
             await sender.hear()
         raw = deaf(stage)
         raw.sendall(consume(b"q", 200))
-        await stage.until(lambda: any(not each.reading for each in stage.door._connections))
-        (stuck,) = [each for each in stage.door._connections if not each.reading]
+        await stage.until(lambda: any(not each.reading for each in stage.door.connections))
+        (stuck,) = [each for each in stage.door.connections if not each.reading]
         assert stuck._transport is not None
         assert stuck._transport.get_write_buffer_size() < MIB
         assert stage.in_flight("q") < 100
@@ -202,7 +202,7 @@ def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
             await sender.hear()
         raw = deaf(stage)
         raw.sendall(consume(b"q", 50))
-        await stage.until(lambda: any(not each.reading for each in stage.door._connections))
+        await stage.until(lambda: any(not each.reading for each in stage.door.connections))
         assert stage.in_flight("q") <= 40
         raw.close()
 
@@ -215,7 +215,7 @@ def test_dead_peers_are_looked_for() -> None:
     async def scene(stage: Stage) -> None:
         peer = await stage.peer()
         await peer.silence()
-        (connection,) = stage.door._connections
+        (connection,) = stage.door.connections
         assert connection._transport is not None
         raw = connection._transport.get_extra_info("socket")
         assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

@@ -122,9 +122,9 @@ def test_a_consumer_that_left_is_not_kept_in_memory() -> None:
         peer = await stage.peer()
         await peer.say(send(b"q", b"1"), consume(b"q", 10))
         await peer.hear_many(2)
-        (connection,) = map(ref, stage.door._connections)
+        (connection,) = map(ref, stage.door.connections)
         peer.vanish()
-        await stage.until(lambda: not stage.door._connections)
+        await stage.until(lambda: not stage.door.connections)
         await stage.queue.commit()
         await asyncio.sleep(0)
         assert connection() is None

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.wire.connection import Connection
-from penstock.wire.http1 import HttpServer, Limits, Request, Response
+from penstock.wire.connection import HttpConnection
+from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 LAST = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
@@ -72,7 +72,7 @@ class Peer:
 
     def __init__(self, server: HttpServer, address: str = "192.0.2.1") -> None:
         self.pipe = Pipe(address)
-        self.connection = Connection(server)
+        self.connection = HttpConnection(server)
         self.connection.connection_made(self.pipe)
 
     async def send(self, data: bytes) -> bytes:
@@ -97,7 +97,7 @@ def statuses(data: bytes) -> list[int]:
 
 
 def serving(
-    answer: Callable[[Request], Awaitable[Response]] = echo, limits: Limits | None = None
+    answer: Callable[[Request], Awaitable[Response]] = echo, limits: HttpLimits | None = None
 ) -> tuple[HttpServer, Clock]:
     clock = Clock()
     return HttpServer(answer, log=logging.getLogger("test.http1"), limits=limits, clock=clock), clock
@@ -197,7 +197,7 @@ def test_a_refusal_follows_earlier_answers_and_lingers_until_it_is_read(data: by
         assert not peer.pipe.closed
         assert await peer.send(GET) == b""  # thrown away
         clock.now += server.limits.linger_seconds
-        server.sweep()
+        server.connections.sweep()
         assert peer.pipe.aborted
 
     run(scene)
@@ -248,11 +248,11 @@ def test_each_stage_has_an_absolute_deadline(sent: bytes, allowed_seconds: float
         peer = Peer(server)
         await peer.send(sent) if sent else None
         clock.now += allowed_seconds - 0.1
-        server.sweep()
+        server.connections.sweep()
         assert not peer.pipe.closed
         assert not peer.pipe.half_closed
         clock.now += 0.2
-        server.sweep()
+        server.connections.sweep()
         await settled()
         assert statuses(peer.pipe.sent) == answered
         assert peer.pipe.closed or peer.pipe.half_closed
@@ -267,7 +267,7 @@ def test_dripping_bytes_does_not_move_the_deadline() -> None:
         for byte in GET[:11]:
             await peer.send(bytes([byte]))
             clock.now += 1
-            server.sweep()
+            server.connections.sweep()
         await settled()
         assert statuses(peer.pipe.sent) == [408]
 
@@ -286,7 +286,7 @@ def test_a_slow_answer_has_no_deadline_of_the_wire() -> None:
         peer = Peer(server)
         await peer.send(GET)
         clock.now += 3600
-        server.sweep()
+        server.connections.sweep()
         gate.set()
         await settled()
         assert statuses(peer.pipe.sent) == [200]
@@ -308,7 +308,7 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_then_closed() -> None:
         assert statuses(peer.pipe.sent) == [200, 200]
         peer.connection.pause_writing()
         clock.now += server.limits.write_seconds
-        server.sweep()
+        server.connections.sweep()
         assert peer.pipe.aborted
         assert server.counts["not_reading"] == 1
 
@@ -339,15 +339,15 @@ def test_a_flood_of_pipelined_requests_pauses_reading_and_is_answered_in_full() 
 
 def test_connections_over_a_cap_are_turned_away(caplog: pytest.LogCaptureFixture) -> None:
     async def scene() -> None:
-        server, _ = serving(limits=Limits(connections_max=3, connections_per_address_max=2))
+        server, _ = serving(limits=HttpLimits(connections_max=3, connections_per_address_max=2))
         peers = [Peer(server, address) for address in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2")]
         assert [statuses(peer.pipe.sent) for peer in peers] == [[], [], [503], [503]]
         assert [peer.pipe.closed for peer in peers] == [False, False, True, True]
         for peer in peers:
             peer.connection.connection_lost(None)
-        assert server.connections == 0
+        assert len(server.connections) == 0
         assert statuses(await Peer(server).send(GET)) == [200]
-        server.sweep()
+        server.connections.sweep()
         assert "turned away 2 connections" in caplog.text
 
     run(scene)
@@ -421,4 +421,4 @@ def happen(event: str, peer: Peer, server: HttpServer, clock: Clock) -> None:
         peer.connection.resume_writing()
     elif event in ("sweep", "late"):
         clock.now += 1 if event == "sweep" else 100
-        server.sweep()
+        server.connections.sweep()

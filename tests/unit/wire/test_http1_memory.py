@@ -10,7 +10,7 @@ from typing import Any
 from weakref import ref
 
 from penstock.wire.budget import Budget
-from penstock.wire.http1 import HttpServer, Limits, Request, Response
+from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 from penstock.wire.reader import RequestReader
 
 SECONDS = 10  # more than anything here takes; only a failing test waits so long
@@ -30,7 +30,7 @@ class Scene:
         self.server = HttpServer(
             answer,
             log=logging.getLogger("test.http1"),
-            limits=Limits(body_bytes_max=body_bytes_max, linger_seconds=1, sweep_seconds=0.05),
+            limits=HttpLimits(body_bytes_max=body_bytes_max, linger_seconds=1, sweep_seconds=0.05),
             budget=self.budget,
         )
         self._writers: list[asyncio.StreamWriter] = []
@@ -132,13 +132,13 @@ def test_an_aborted_body_leaves_nothing_behind_for_the_garbage_collector() -> No
 
     async def story(scene: Scene) -> None:
         _, writer = await scene.begin_body(90 * KIB, 80 * KIB)
-        (connection,) = scene.server._connections
+        (connection,) = scene.server.connections
         piece = Piece(connection._reader._chunks[0])
         connection._reader._chunks[0] = piece
         seen = ref(piece), ref(connection), ref(connection._reader)
         del piece, connection
         writer.transport.abort()
-        await until(lambda: scene.server.connections == 0)
+        await until(lambda: len(scene.server.connections) == 0)
         await asyncio.sleep(0)
         assert [each() for each in seen] == [None] * 3
 
@@ -206,7 +206,7 @@ def test_answers_nobody_takes_end_their_connections_when_the_budget_is_spent() -
 
 
 def test_a_body_in_single_bytes_is_not_kept_as_a_list_of_them() -> None:
-    reader = RequestReader(Limits(), "peer")
+    reader = RequestReader(HttpLimits(), "peer")
     reader.feed(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(20_000):
         reader.feed(b"1\r\nx\r\n")

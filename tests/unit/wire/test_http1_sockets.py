@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trustme
 
-from penstock.wire.http1 import HttpServer, Limits, Request, Response
+from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 SECONDS = 10  # more than anything here takes; only a failing test waits so long
@@ -56,7 +56,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    answer: Callable[[Request], Awaitable[Response]] = hello, limits: Limits | None = None
+    answer: Callable[[Request], Awaitable[Response]] = hello, limits: HttpLimits | None = None
 ) -> AsyncIterator[Scene]:
     server = HttpServer(answer, log=logging.getLogger("test.http1"), limits=limits)
     opened = Scene(server, *await server.start("127.0.0.1", 0))
@@ -88,7 +88,7 @@ def test_a_body_over_the_cap_is_refused_and_the_refusal_is_readable_while_the_pe
     run: Callable[[Story], None],
 ) -> None:
     async def story() -> None:
-        async with scene(limits=Limits(body_bytes_max=1000)) as server:
+        async with scene(limits=HttpLimits(body_bytes_max=1000)) as server:
             reader, writer = await server.connect()
             writer.write(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n")
             writer.write(b"x" * 4_000_000)
@@ -138,7 +138,7 @@ def test_stopping_does_not_wait_longer_than_the_grace(run: Callable[[Story], Non
             await server.server.stop(grace_seconds=0)
             with suppress(ConnectionResetError):  # as good: the peer sees the end either way
                 assert await reader.read() == b""
-            assert server.server.connections == 0
+            assert len(server.server.connections) == 0
 
     run(story)
 
@@ -182,7 +182,7 @@ def test_an_idle_client_over_tls_does_not_hold_up_the_stop(run: Callable[[Story]
         return client
 
     async def story() -> None:
-        server = HttpServer(hello, log=logging.getLogger("test.http1"), limits=Limits(linger_seconds=0.1))
+        server = HttpServer(hello, log=logging.getLogger("test.http1"), limits=HttpLimits(linger_seconds=0.1))
         _, port = await server.start("127.0.0.1", 0, ours)
         client = await asyncio.to_thread(ask, port)  # a blocking socket: nobody reads from it by himself
         try:

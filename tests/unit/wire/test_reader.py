@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.wire.limits import Limits
 from penstock.wire.message import Request
-from penstock.wire.reader import Arrival, Refusal, RequestReader, Stage, Turn
+from penstock.wire.reader import Arrival, HttpLimits, Refusal, RequestReader, Stage, Turn
 
-SMALL = Limits(body_bytes_max=100, head_bytes_max=500, headers_max=8)
+SMALL = HttpLimits(body_bytes_max=100, head_bytes_max=500, headers_max=8)
 
 
-def read(data: bytes, limits: Limits = SMALL, step: int = 0) -> list[Turn]:
+def read(data: bytes, limits: HttpLimits = SMALL, step: int = 0) -> list[Turn]:
     reader = RequestReader(limits, "192.0.2.1")
     step = step or max(1, len(data))
     for at in range(0, len(data), step):

@@ -44,7 +44,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import host_of, is_loopback
-from penstock.wire.http1 import HttpServer, Limits, Request, Response
+from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 from penstock.wire.trust import server_context
 
 DEFAULT_VERSION = "2021-08-06"  # for requests that name none
@@ -107,7 +107,7 @@ class AzureDoor:
         self._gate = Gatekeeper(accounts, secure=secure, bearer=options.bearer, policies=self._policies)
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
-        limits = Limits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
+        limits = HttpLimits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
         self._server = HttpServer(
             self._answer, log=log, limits=limits, refusal=self._refusal, budget=budget, counts=self.counts
         )

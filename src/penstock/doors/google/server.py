@@ -16,9 +16,9 @@ from typing import Any, cast
 from penstock.doors.google.access import Access
 from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
-from penstock.doors.google.http2.connection import Connection
+from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.frames import PREFACE
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.stream import Receiver, Stream
 from penstock.doors.google.origins import Origins
 from penstock.doors.google.parts import Parts
@@ -32,13 +32,11 @@ from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.wire.budget import Budget
-from penstock.wire.connection import Connection as Http1Connection
-from penstock.wire.http1 import HttpServer
-from penstock.wire.http1 import Limits as Http1Limits
+from penstock.wire.http1 import HttpLimits, HttpServer
+from penstock.wire.serving import Connections, address_of
 from penstock.wire.trust import server_context
 
-SWEEP_SECONDS = 1.0
-CONNECTIONS_MAX = 4096
+CONNECTIONS_MAX = 8192  # in all, and from one address; what each holds is charged to the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class GoogleDoor:
     ) -> None:
         options = options or Options()
         self.address = ""
-        self.limits = Limits()
+        self.limits = Http2Limits()
         self.budget = budget or Budget()
         self.log = log
         self.clock = time.monotonic
@@ -84,6 +82,13 @@ class GoogleDoor:
         served = methods(self._parts, lambda: condition.ready)
         self._calls = Calls(served, log, Access(options.tokens).admit, self.budget)
         self.counts = self._calls.counts
+        self.connections = Connections(
+            log=log,
+            counts=self.counts,
+            connections_max=CONNECTIONS_MAX,
+            connections_per_address_max=CONNECTIONS_MAX,
+            linger_seconds=self.limits.linger_seconds,
+        )
         self._rest = Rest(
             self._calls,
             Origins(host, options.origins),
@@ -93,15 +98,11 @@ class GoogleDoor:
         self._http1 = HttpServer(
             self._rest.answer,
             log=log,
-            limits=Http1Limits(body_bytes_max=BODY_BYTES_MAX, connections_per_address_max=CONNECTIONS_MAX),
+            limits=HttpLimits(body_bytes_max=BODY_BYTES_MAX),
             refusal=self._rest.refusal,
             budget=self.budget,
-            counts=self.counts,
+            connections=self.connections,
         )
-        self._server: asyncio.Server | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._connections: set[Connection] = set()
-        self._none_open = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -116,50 +117,22 @@ class GoogleDoor:
         return [f"export PUBSUB_EMULATOR_HOST={self.address}"]
 
     async def start(self) -> None:
-        loop = asyncio.get_running_loop()
         tls = server_context(
             self.name, self._options.certificate, self._options.private_key, protocols=["h2", "http/1.1"]
         )
-        self._server = await loop.create_server(
-            lambda: Newcomer(self),
-            self._host,
-            self._port,
-            backlog=1024,
-            ssl=tls,
-            ssl_handshake_timeout=self.limits.preface_seconds if tls else None,
-            # A client that sleeps over its connection would hold up the stop for the whole grace.
-            ssl_shutdown_timeout=self.limits.linger_seconds if tls else None,
-        )
-        name = self._server.sockets[0].getsockname()
-        self.address = join_address(str(name[0]), int(name[1]))
-        self._own_ports.add(int(name[1]))
+        host, port = await self.connections.listen(lambda: Newcomer(self), self._host, self._port, tls)
+        self.address = join_address(host, port)
+        self._own_ports.add(port)
         self._queue.watch(self._parts.holdings)
         self._push.start()
-        self._tick()
 
     async def stop(self, grace_seconds: float) -> None:
-        if self._server is not None:
-            self._server.close()
-        await self._push.stop()
         # The goodbye first: a client that learns of it after its stream has ended opens the next one here again.
-        for connection in list(self._connections):
-            connection.wind_down()
+        self.connections.wind_down()
         self._calls.end_streams()
         self._parts.pulling.stop()
-        await asyncio.gather(self._http1.stop(grace_seconds), self._stop_http2(grace_seconds))
-        if self._timer is not None:
-            self._timer.cancel()
-
-    async def _stop_http2(self, grace_seconds: float) -> None:
-        try:
-            async with asyncio.timeout(grace_seconds):
-                while self._connections:
-                    self._none_open.clear()
-                    await self._none_open.wait()
-        except TimeoutError:
-            self.log.warning("%d connections did not finish in time and were closed", len(self._connections))
-            for connection in list(self._connections):
-                connection.abort()
+        await self._push.stop()
+        if not await self._http1.stop(grace_seconds):  # which closes those of HTTP/2 as well
             for task in list(self._calls.tasks):
                 task.cancel()
 
@@ -171,33 +144,8 @@ class GoogleDoor:
             return self._calls.begin(stream, headers)
         return RestCall(self._rest, self._calls, stream, headers)
 
-    def opened(self, connection: Connection) -> bool:
-        if len(self._connections) >= CONNECTIONS_MAX:
-            self.counts["too_many_connections"] += 1
-            return False
-        self._connections.add(connection)
-        return True
-
-    def count(self, reason: str) -> None:
-        self.counts[reason] += 1
-
-    def closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-        if not self._connections:
-            self._none_open.set()
-
-    def _tick(self) -> None:
-        now = self.clock()
-        for connection in list(self._connections):
-            connection.sweep(now)
-        self._http1.sweep()
-        self._timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._tick)
-
-    def http1_connection(self) -> Http1Connection:
-        return Http1Connection(self._http1)
-
-    def http2_connection(self) -> Connection:
-        return Connection(self)
+    def protocol(self, begins_http2: bool) -> asyncio.Protocol:
+        return Http2Connection(self) if begins_http2 else self._http1.connection()
 
 
 def _check_push(config: Any, endpoints: Endpoints) -> None:
@@ -209,31 +157,39 @@ class Newcomer(asyncio.Protocol):
     """A connection that has not said yet what it speaks."""
 
     def __init__(self, door: GoogleDoor) -> None:
+        self.peer = ""
         self._door = door
         self._data = b""
         self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = door.clock() + door.limits.preface_seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._door.limits.preface_seconds, self._transport.abort)
+        self.peer = address_of(transport)
+        if self._door.connections.add(self):
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         self._data += data
         if len(self._data) < 3 and PREFACE.startswith(self._data):
             return
         assert self._transport is not None, "data comes after the connection"
-        self._leave()
-        begins_http2 = PREFACE.startswith(self._data[: len(PREFACE)])
-        protocol: asyncio.Protocol = self._door.http2_connection() if begins_http2 else self._door.http1_connection()
+        self._door.connections.remove(self)
+        protocol = self._door.protocol(begins_http2=PREFACE.startswith(self._data[: len(PREFACE)]))
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         protocol.data_received(self._data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
+        self._door.connections.remove(self)
 
-    def _leave(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    def sweep(self, now: float) -> None:
+        if now >= self._deadline:
+            self.abort()
+
+    def wind_down(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -21,7 +21,7 @@ from penstock.engine.statistics import Statistics
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import HostGuard
-from penstock.wire.http1 import HttpServer, Limits, Request, Response
+from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 _FRESH = ("Cache-Control", "no-store")
@@ -64,7 +64,7 @@ class HttpDoor:
         self._version = version
         self._hosts = HostGuard(host, allowed_hosts)
         self._budget = budget or Budget()
-        limits = Limits(body_bytes_max=64 << 10)
+        limits = HttpLimits(body_bytes_max=64 << 10)
         self._server = HttpServer(self._answer, log=log, limits=limits, refusal=error_response, budget=self._budget)
         self.counts = self._server.counts
         self._routes: dict[str, Callable[[], Awaitable[Response]]] = {

@@ -11,23 +11,26 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from penstock.doors.text.answers import Turn, encode_answers
 from penstock.doors.text.codec import Decoder
 from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of
-from penstock.doors.text.host import Host
 from penstock.doors.text.memory import PENDING, READING, UNSENT, Memory
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
 from penstock.doors.text.sockets import keep_alive
 from penstock.doors.text.windows import Window
 from penstock.errors import PenstockError, ResourceExhaustedError
+from penstock.wire.serving import address_of
 from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND, UNREAD
+
+if TYPE_CHECKING:
+    from penstock.doors.text.server import TextDoor
 
 _NEVER = math.inf
 
 
-class Connection(asyncio.Protocol):
+class TextConnection(asyncio.Protocol):
     __slots__ = (
         "__weakref__",
         "_closing",
@@ -50,7 +53,7 @@ class Connection(asyncio.Protocol):
         "reading",
     )
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: TextDoor) -> None:
         self._host = host
         self.peer = ""
         self.deadline = _NEVER
@@ -73,12 +76,12 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        name = transport.get_extra_info("peername")
-        self.peer = str(name[0]) if isinstance(name, tuple) else "unix"
-        if not self._host.opened(self):
+        self.peer = address_of(transport) or "unix"
+        if self._host.connections.add(self):  # T-063
             self._ending = True
             self._transport.abort()
             return
+        self._host.connections.count("opened")
         keep_alive(transport)
         self._transport.set_write_buffer_limits(self._host.limits.write_buffer_bytes)
         self._encrypted = transport.get_extra_info("sslcontext") is not None
@@ -120,7 +123,7 @@ class Connection(asyncio.Protocol):
         for window in windows.values():
             window.feed.leave(window)
             self._return_all(window)
-        self._host.closed(self)
+        self._host.connections.remove(self)
 
     def _return_all(self, window: Window) -> None:
         """T-034."""
@@ -132,7 +135,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self.reading = False
         self._unsent_bytes = self._transport.get_write_buffer_size() if self._transport is not None else 0
-        self.deadline = self._host.now + self._host.limits.write_seconds
+        self.deadline = self._host.connections.now + self._host.limits.write_seconds
         if not self._memory.hold(UNSENT, self._unsent_bytes, self.abort):
             self.abort()
         self._balance()
@@ -148,9 +151,9 @@ class Connection(asyncio.Protocol):
 
     # What the door calls.
 
-    def overdue(self) -> None:
-        """The deadline has passed."""
-        if self._transport is None:
+    def sweep(self, now: float) -> None:
+        """Look at the deadline."""
+        if now < self.deadline or self._transport is None:
             return
         if not self.reading:
             self._check_progress(self._transport)
@@ -201,7 +204,8 @@ class Connection(asyncio.Protocol):
         batches = list(turn.batches.values())
         for place, batch in enumerate(batches):
             try:
-                self._charge(turn.bytes + batch.count())
+                if not self._memory.hold(PENDING, self._pending_bytes + turn.bytes + batch.count()):
+                    raise ResourceExhaustedError("The endpoint is busy: send this again later.")
                 batch.append()
                 turn.count(batch)
             except PenstockError as error:
@@ -211,11 +215,6 @@ class Connection(asyncio.Protocol):
                     for rest in batches[place + 1 :]:
                         turn.fail(error, rest)
                     return
-
-    def _charge(self, size: int) -> None:
-        """ResourceExhaustedError if there is no memory for so many more bytes until they are durable."""
-        if not self._memory.hold(PENDING, self._pending_bytes + size):
-            raise ResourceExhaustedError("The endpoint is busy: send this again later.")
 
     def _settle(self, turn: Turn) -> None:
         """Answer now, or when all that was decided is durable; and close if this was the end."""
@@ -355,7 +354,7 @@ class Connection(asyncio.Protocol):
         self._set_deadline()
 
     def _set_deadline(self) -> None:
-        limits, now = self._host.limits, self._host.now
+        limits, now = self._host.limits, self._host.connections.now
         if not self.reading or self._ending:
             return
         if not self._decoder.between:
@@ -368,7 +367,7 @@ class Connection(asyncio.Protocol):
     def _check_progress(self, transport: asyncio.Transport) -> None:
         unsent = transport.get_write_buffer_size()
         if unsent < self._unsent_bytes:
-            self._unsent_bytes, self.deadline = unsent, self._host.now + self._host.limits.write_seconds
+            self._unsent_bytes, self.deadline = unsent, self._host.connections.now + self._host.limits.write_seconds
         else:
             self._host.complain(self, "not-reading", "The client does not read what it is sent.")
             transport.abort()
@@ -382,7 +381,7 @@ class Connection(asyncio.Protocol):
         if self._turns or self._closing or transport is None or transport.is_closing():
             return
         self._closing = True
-        limits, now = self._host.limits, self._host.now
+        limits, now = self._host.limits, self._host.connections.now
         if self._faulty and not self._encrypted and transport.can_write_eof():
             transport.write_eof()  # closing on unread input would lose our last word, so input is thrown away first
             self.deadline = now + limits.linger_seconds

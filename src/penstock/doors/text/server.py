@@ -1,20 +1,18 @@
-"""The text door: it listens, counts its connections, looks at their deadlines, and closes them all.
+"""The text door: it listens at its port and its socket file, and counts what its clients do wrong.
 
-The rule kept here: one timer for the whole door, a bounded number of log lines however many clients misbehave, and
-when it has stopped nothing of it is left: no connection, no lease, no socket file.
+The rule kept here: a bounded number of log lines however many clients misbehave, and when it has stopped nothing of it
+is left: no connection, no lease, no socket file.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import ssl
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
 from penstock.doors.port import join_address
-from penstock.doors.text.connection import Connection
+from penstock.doors.text.connection import TextConnection
 from penstock.doors.text.limits import Limits
 from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import maxima
@@ -22,9 +20,8 @@ from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import where
 from penstock.wire.budget import Budget
+from penstock.wire.serving import Connections, Served
 
-BACKLOG = 4096
-HANDSHAKE_SECONDS = 10.0
 COMPLAINTS_PER_SWEEP = 10
 
 
@@ -50,18 +47,20 @@ class TextDoor:
         self.maxima = maxima(self.limits.content_bytes_max)
         self.queues = Queues(queue, project, self.limits, log)
         self.counts: Counter[str] = Counter()  # of connections and of what was wrong with them, by reason
-        self.now = 0.0
-        self.stopping = False
         self.committed = queue.committed
         self.acknowledge = queue.decide_ack
         self._host, self._port, self._unix_path, self._tls = host, port, unix_path, tls
         self._log = log
-        self._connections: set[Connection] = set()
-        self._addresses: Counter[str] = Counter()
         self._complaints = 0  # since the last sweep
-        self._servers: list[asyncio.Server] = []
-        self._sweeper: asyncio.TimerHandle | None = None
-        self._empty = asyncio.Event()
+        self.connections = Connections(
+            log=log,
+            counts=self.counts,
+            connections_max=self.limits.connections_max,
+            connections_per_address_max=self.limits.connections_per_address_max,
+            sweep_seconds=self.limits.sweep_seconds,
+            linger_seconds=self.limits.linger_seconds,
+        )
+        self.connections.on_sweep.append(self._report_complaints)
 
     @property
     def guarded(self) -> bool:
@@ -75,103 +74,39 @@ class TextDoor:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.now = loop.time()
         make_room_for(self.limits.connections_max)
-        server = await loop.create_server(
-            lambda: Connection(self),
-            self._host,
-            self._port,
-            backlog=BACKLOG,
-            ssl=self._tls,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
-            # A client that sleeps over its connection would hold up the stop for the whole grace.
-            ssl_shutdown_timeout=self.limits.linger_seconds if self._tls else None,
-        )
-        self._servers.append(server)
-        host, port = server.sockets[0].getsockname()[:2]
-        self.address = join_address(host, port)
+        self.address = join_address(*await self.connections.listen(self._connection, self._host, self._port, self._tls))
         if self._unix_path is not None:
-            await self._listen_at(self._unix_path)
-        self._sweep()
+            try:
+                await self.connections.listen_on_unix(self._connection, claim_unix_path(self._unix_path))
+            except OSError:
+                await self.stop(0)
+                raise
 
-    async def _listen_at(self, path: str) -> None:
-        try:
-            listening = claim_unix_path(path)
-            loop = asyncio.get_running_loop()
-            server = await loop.create_unix_server(lambda: Connection(self), sock=listening, backlog=BACKLOG)
-            self._servers.append(server)
-        except OSError:
-            await self.stop(0)
-            raise
+    def _connection(self) -> TextConnection:
+        return TextConnection(self)
 
     async def stop(self, grace_seconds: float) -> None:
         """T-041."""
-        self.stopping = True
-        for server in self._servers:
-            server.close()
-        for connection in list(self._connections):
-            connection.wind_down()
-        await self._emptied(grace_seconds)
-        for connection in list(self._connections):
-            connection.abort()
-        await self._emptied(1)
+        await self.connections.stop(grace_seconds)
         await self.queues.rest()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
         if self._unix_path is not None:
             release_unix_path(self._unix_path)
 
-    async def _emptied(self, seconds: float) -> None:
-        if self._connections:
-            self._empty.clear()
-            with suppress(TimeoutError):  # the caller goes on to the harder way
-                await asyncio.wait_for(self._empty.wait(), seconds)
-
     # ------------------------------------------------------------------ what connections call
 
-    def opened(self, connection: Connection) -> bool:
-        """T-063."""
-        peer, limits = connection.peer, self.limits
-        crowded = len(self._connections) >= limits.connections_max
-        if self.stopping or crowded or self._addresses[peer] >= limits.connections_per_address_max:
-            self.complain(connection, "connections", "One connection too many.")
-            return False
-        self._connections.add(connection)
-        self._addresses[peer] += 1
-        self.counts["opened"] += 1
-        return True
-
-    def closed(self, connection: Connection) -> None:
-        if connection not in self._connections:
-            return
-        self._connections.remove(connection)
-        self._addresses[connection.peer] -= 1
-        if not self._addresses[connection.peer]:
-            del self._addresses[connection.peer]
-        if not self._connections:
-            self._empty.set()
-
-    def complain(self, connection: Connection, code: str, sentence: str) -> None:
+    def complain(self, connection: Served, code: str, sentence: str) -> None:
         """Count and log what a client did wrong; no log can be filled this way."""
         self.counts[code] += 1
         self._complaints += 1
         if self._complaints <= COMPLAINTS_PER_SWEEP:
             self._log.warning("%s: %s: %s", connection.peer, code, sentence)
 
+    def _report_complaints(self) -> None:
+        unsaid, self._complaints = self._complaints - COMPLAINTS_PER_SWEEP, 0
+        if unsaid > 0:
+            self._log.warning("%d more faults of text clients", unsaid)
+
     def bug(self, error: BaseException) -> None:
         self._log.error("a text connection failed: %s", where(error))
         self._log.debug("a text connection failed", exc_info=error)
-
-    # ------------------------------------------------------------------ deadlines
-
-    def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.now = now = loop.time()
-        for connection in [each for each in self._connections if each.deadline <= now]:
-            connection.overdue()
-        unsaid = self._complaints - COMPLAINTS_PER_SWEEP
-        if unsaid > 0:
-            self._log.warning("%d more faults of text clients", unsaid)
-        self._complaints = 0
-        self._sweeper = loop.call_later(self.limits.sweep_seconds, self._sweep)

@@ -9,10 +9,11 @@ from typing import Any
 
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
-from penstock.doors.google.http2.connection import Connection
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.connection import Http2Connection
+from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.stream import Stream
 from penstock.wire.budget import Budget
+from penstock.wire.serving import Connections
 
 HEADERS = hpack.encode([(":method", "POST"), (":scheme", "http"), (":path", "/x")])
 
@@ -66,13 +67,14 @@ class Taker:
 
 
 class Server:
-    def __init__(self, limits: Limits | None = None, budget: Budget | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, limits: Http2Limits | None = None, budget: Budget | None = None) -> None:
+        self.limits = limits or Http2Limits()
         self.log = logging.getLogger("tests.http2")
         self.now = 1000.0
         self.budget = budget or Budget()
         self.takers: dict[int, Taker] = {}
         self.refused: Counter[str] = Counter()
+        self.connections = Connections(log=self.log, counts=self.refused, clock=self.clock)
 
     def clock(self) -> float:
         return self.now
@@ -81,22 +83,14 @@ class Server:
         self.takers[stream.number] = Taker(stream)
         return self.takers[stream.number]
 
-    def opened(self, connection: Connection) -> bool:
-        return True
-
-    def closed(self, connection: Connection) -> None: ...
-
-    def count(self, reason: str) -> None:
-        self.refused[reason] += 1
-
 
 class Line:
     """A connection and its peer. Only inside a running loop."""
 
-    def __init__(self, limits: Limits | None = None, budget: Budget | None = None, *, greets: bool = True) -> None:
+    def __init__(self, limits: Http2Limits | None = None, budget: Budget | None = None, *, greets: bool = True) -> None:
         self.server = Server(limits, budget)
         self.transport = Transport()
-        self.connection = Connection(self.server)
+        self.connection = Http2Connection(self.server)
         self.connection.connection_made(self.transport)
         if greets:
             self.feed(h2.PREFACE, h2.settings({}))

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.limits import Http2Limits
 from penstock.wire.budget import Budget
 from tests.unit.doors.google.http2_wires import HEADERS, Line
 
@@ -111,7 +111,7 @@ def test_a_frame_has_a_deadline() -> None:
 @in_a_loop
 def test_more_data_than_the_window_of_a_stream_is_an_error_of_the_stream() -> None:
     """RFC 9113, 6.9.1."""
-    line = Line(Limits(stream_window=1000))
+    line = Line(Http2Limits(stream_window=1000))
     taker = line.open(1)
     line.feed(h2.frame(h2.DATA, 0, 1, b"x" * 1001))
     assert (h2.RST_STREAM, 0, 1, h2.FLOW_CONTROL_ERROR.to_bytes(4, "big")) in line.sent()
@@ -121,7 +121,7 @@ def test_more_data_than_the_window_of_a_stream_is_an_error_of_the_stream() -> No
 
 @in_a_loop
 def test_more_data_than_the_window_of_the_connection_is_an_error_of_the_connection() -> None:
-    line = Line(Limits(connection_window=70_000))
+    line = Line(Http2Limits(connection_window=70_000))
     line.open(1)
     line.feed(h2.frame(h2.DATA, 0, 1, b"x" * 70_001))
     assert line.sent()[-1][0] == h2.GOAWAY
@@ -244,7 +244,7 @@ def test_after_goaway_what_comes_is_thrown_away_until_the_peer_has_read_it() -> 
 @in_a_loop
 def test_late_frames_for_streams_we_ended_are_ignored_for_long() -> None:
     """A thousand streams are answered before they were whole, and what was on its way for the first comes last."""
-    line = Line(Limits(flood_budget=10**6))
+    line = Line(Http2Limits(flood_budget=10**6))
     for number in range(1, 2001, 2):
         line.open(number).stream.send_headers(b"\x88", end=True)
     line.feed(*[h2.frame(h2.DATA, 0, number, b"x") for number in range(1, 2001, 2)])

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from penstock.doors.google.http2 import frames as h2
-from penstock.doors.google.http2.connection import Connection
+from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.flood import FloodBudget
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.sending import Sender
 from tests.unit.doors.google.http2_wires import HEADERS, Line
 
@@ -26,7 +26,7 @@ STREAMS = 900
 FRAMES = 600
 FLOOD_BUDGET = 300  # small, so that what it pays for does not hide anything
 LINES_PER_BYTE, LINES_PER_FRAME_SENT, LINES_PER_PRICE = 12, 60, 40
-LIMITS = Limits(flood_budget=FLOOD_BUDGET, flood_budget_per_second=0, reset_price=5, refusal_price=5)
+LIMITS = Http2Limits(flood_budget=FLOOD_BUDGET, flood_budget_per_second=0, reset_price=5, refusal_price=5)
 
 
 def blocked_by_connection(line: Line) -> None:
@@ -142,7 +142,7 @@ def test_an_answer_is_not_copied_for_every_byte_of_window() -> None:
     """An answer of 8 MiB, one byte at a time: what is left of it stays where it is."""
 
     async def scene() -> None:
-        line = Line(Limits(flood_budget=10**9))
+        line = Line(Http2Limits(flood_budget=10**9))
         line.feed(h2.settings({4: 0}))
         stream = line.open(1, end=True).stream
         answer = b"x" * (8 << 20)
@@ -157,14 +157,14 @@ def test_an_answer_is_not_copied_for_every_byte_of_window() -> None:
 
 
 def _every_update_looks_at_every_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Connection._on_window_update
+    original = Http2Connection._on_window_update
 
-    def planted(self: Connection, number: int, increment: int) -> None:
+    def planted(self: Http2Connection, number: int, increment: int) -> None:
         original(self, number, increment)
         for stream in self.streams.values():
             stream.widen(0)
 
-    monkeypatch.setattr(Connection, "_on_window_update", planted)
+    monkeypatch.setattr(Http2Connection, "_on_window_update", planted)
 
 
 def _settings_are_free(monkeypatch: pytest.MonkeyPatch) -> None:

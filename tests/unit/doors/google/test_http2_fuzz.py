@@ -13,7 +13,7 @@ import pytest
 
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.stream import Stream
 from penstock.wire.budget import Budget
 from tests.unit.doors.google.http2_wires import HEADERS, Line
@@ -75,7 +75,7 @@ def act(line: Line, source: random.Random) -> None:
 def play(seed: int) -> None:
     source = random.Random(seed)
     budget = Budget(source.choice([0, 200_000]))
-    line = Line(Limits(streams_max=3), budget)
+    line = Line(Http2Limits(streams_max=3), budget)
     for _ in range(60):
         line.feed(*[frame(source) for _ in range(source.randrange(1, 4))])
         act(line, source)

@@ -29,6 +29,7 @@ from penstock.doors.google.http2.limits import Host
 from penstock.doors.google.http2.sending import Sender
 from penstock.doors.google.http2.stream import Stream
 from penstock.errors import where
+from penstock.wire.serving import address_of
 
 _STREAM_BYTES = 8 << 10  # an open stream with a small request, in memory
 _CONNECTION_BYTES = 8 << 10
@@ -36,7 +37,7 @@ _CHARGE_STEP = 16 << 10  # the charge of a connection is that exact
 _REFILL_BYTES = 1 << 20
 
 
-class Connection(asyncio.Protocol):
+class Http2Connection(asyncio.Protocol):
     def __init__(self, host: Host) -> None:
         limits = host.limits
         self.peer = ""
@@ -69,9 +70,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        name = transport.get_extra_info("peername")
-        self.peer = str(name[0]) if isinstance(name, tuple) else ""
-        if not self._host.opened(self) or not self._account.charge(_CONNECTION_BYTES):
+        self.peer = address_of(transport)
+        if self._host.connections.add(self) or not self._account.charge(_CONNECTION_BYTES):
             self._transport.abort()
             return
         self._account.keep()
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
             self._charge()
         except Http2ConnectionError as error:
             self._host.log.info("closing a connection of %s: %s", self.peer, error)
-            self._host.count(error.event)
+            self._host.connections.count(error.event)
             self._give_up(error.code)
         except Exception as error:  # noqa: BLE001 - a bug here must end this connection, not the server
             self._host.log.error("an HTTP/2 connection failed: %s", where(error))
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._drop_all()
         self.sender.end()
         self._account.close()
-        self._host.closed(self)
+        self._host.connections.remove(self)
 
     def pause_writing(self) -> None:
         self._paused_at = self._host.clock()
@@ -126,18 +126,18 @@ class Connection(asyncio.Protocol):
         limits, silent = self._limits, now - self._heard_at
         if self.sender.writable is not None:
             if now - self._paused_at > limits.answer_seconds:
-                self._host.count("not_reading")
+                self._host.connections.count("not_reading")
                 self.abort()
             return
         if now >= self._deadline or silent > limits.silence_seconds + limits.answer_seconds:
-            self._host.count("lingered" if self._over else "overdue")
+            self._host.connections.count("lingered" if self._over else "overdue")
             self.abort()
         elif silent > limits.silence_seconds and self._pinged_at < self._heard_at:
             self._pinged_at = now
             self.sender.write(frames.frame(frames.PING, 0, 0, b"penstock"))
         for stream in [each for each in self.streams.values() if now >= each.deadline and not each.remote_ended]:
             if stream.receiver is not None:
-                self._host.count("request_overdue")
+                self._host.connections.count("request_overdue")
                 stream.receiver.expire()
 
     def wind_down(self) -> None:
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
         self._queued += size
         if size > 0 and self._queued > self._limits.queued_bytes_max:
             self._host.log.warning("closing a connection of %s: it does not take its answers", self.peer)
-            self._host.count("not_reading")
+            self._host.connections.count("not_reading")
             self.abort()
 
     def release(self, stream: Stream, reset: bool) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from penstock.doors.google.http2 import frames
 from penstock.doors.google.http2.frames import Http2ConnectionError
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.limits import Http2Limits
 
 PRICES = {
     frames.DATA: 0,  # an empty one that ends nothing costs 1
@@ -30,7 +30,7 @@ OTHER_PRICE = 1  # of frames RFC 9113 does not know
 class FloodBudget:
     __slots__ = ("_at", "_clock", "_left", "_most", "_per_second")
 
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: Http2Limits, clock: Callable[[], float]) -> None:
         self._most = float(limits.flood_budget)
         self._per_second = limits.flood_budget_per_second
         self._left = self._most

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.doors.google.http2 import frames
 from penstock.wire.budget import Budget
+from penstock.wire.serving import Connections
 
 if TYPE_CHECKING:
-    from penstock.doors.google.http2.connection import Connection
     from penstock.doors.google.http2.stream import Receiver, Stream
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Http2Limits:
     streams_max: int = 1000  # open at a time; clients put every subscriber and publisher on one connection
     frame_bytes_max: int = 1 << 20
     stream_window: int = 16 << 20  # beyond the largest message, so that no request stalls half way
@@ -48,18 +48,11 @@ class Limits:
 class Host(Protocol):
     """What a connection needs of its server."""
 
-    limits: Limits
+    limits: Http2Limits
     log: logging.Logger
     clock: Callable[[], float]
     budget: Budget
+    connections: Connections
 
     def accept(self, stream: Stream) -> Receiver | None:
         """Who takes the request; None if it was answered already."""
-
-    def opened(self, connection: Connection) -> bool:
-        """Count a connection in; False turns it away."""
-
-    def closed(self, connection: Connection) -> None: ...
-
-    def count(self, reason: str) -> None:
-        """Something was refused or ended by us, for this reason."""

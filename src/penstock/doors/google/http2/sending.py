@@ -13,7 +13,7 @@ from typing import Protocol
 from penstock.doors.google.http2 import frames
 from penstock.doors.google.http2.flood import FloodBudget
 from penstock.doors.google.http2.frames import Http2ConnectionError
-from penstock.doors.google.http2.limits import Limits
+from penstock.doors.google.http2.limits import Http2Limits
 
 _UNSENT_BYTES_MAX = 256 << 10  # then it is sent before the turn is over, so that the socket can say it is full
 _BYTES_PER_EARNED = 4096  # of DATA we sent, for the updates and pings it will be answered with
@@ -30,7 +30,7 @@ class Sending(Protocol):
 
 
 class Sender:
-    def __init__(self, limits: Limits, flood: FloodBudget) -> None:
+    def __init__(self, limits: Http2Limits, flood: FloodBudget) -> None:
         self.room = frames.DEFAULT_WINDOW  # the peer's window for the whole connection
         self.frame_bytes = frames.DEFAULT_FRAME_BYTES  # the longest frame the peer takes
         self.writable: asyncio.Future[None] | None = None  # pending while the socket takes no more

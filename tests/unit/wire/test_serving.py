@@ -1,0 +1,103 @@
+"""The connections of a door, without sockets: caps, deadlines, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+
+import pytest
+
+from penstock.wire.serving import STOPPING, Connections
+
+
+class Fake:
+    """A connection that notes what it is told, and goes when it should unless it is stubborn."""
+
+    def __init__(self, connections: Connections, peer: str = "192.0.2.1", *, stubborn: bool = False) -> None:
+        self.peer = peer
+        self.calls: list[str] = []
+        self._connections = connections
+        self._stubborn = stubborn
+        self.refused = connections.add(self)
+
+    def sweep(self, now: float) -> None:
+        self.calls.append(f"sweep {now:g}")
+
+    def wind_down(self) -> None:
+        self.calls.append("wind_down")
+        if not self._stubborn:
+            self._connections.remove(self)
+
+    def abort(self) -> None:
+        self.calls.append("abort")
+        self._connections.remove(self)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def made(**limits: int) -> tuple[Connections, Counter[str], Clock]:
+    counts, clock = Counter[str](), Clock()
+    return Connections(log=logging.getLogger("test.serving"), counts=counts, clock=clock, **limits), counts, clock
+
+
+def test_caps_hold_in_all_and_for_each_address(caplog: pytest.LogCaptureFixture) -> None:
+    connections, counts, _ = made(connections_max=4, connections_per_address_max=2)
+    crowd = [Fake(connections, peer) for peer in ("a", "a", "a", "b", "b")]
+    assert [each.refused for each in crowd] == [
+        "",
+        "",
+        "too_many_connections_of_address",
+        "",
+        "too_many_connections",  # who has to go counts until it is gone
+    ]
+    assert counts == {"too_many_connections": 1, "too_many_connections_of_address": 1}
+    for _ in range(2):
+        connections.sweep()
+    assert [record.message for record in caplog.records] == ["turned away 2 connections over the limit"]
+    for each in crowd:
+        connections.remove(each)
+        connections.remove(each)  # twice is once
+    assert len(connections) == 0
+    assert not connections._per_address
+    assert Fake(connections, "a").refused == ""
+
+
+def test_a_sweep_looks_at_every_connection_and_calls_who_wants_to_know() -> None:
+    connections, _, clock = made()
+    one, two, called = Fake(connections), Fake(connections), []
+    connections.on_sweep.append(lambda: called.append(connections.now))
+    clock.now = 1001.0
+    connections.sweep()
+    assert one.calls == two.calls == ["sweep 1001"]
+    assert called == [1001.0]
+
+
+def test_a_stop_aborts_what_does_not_finish(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        connections, _, _ = made()
+        quick, slow = Fake(connections), Fake(connections, stubborn=True)
+        assert await connections.stop(0.01) == [slow]
+        assert (quick.calls, slow.calls) == (["wind_down"], ["wind_down", "abort"])
+        assert Fake(connections).refused == STOPPING
+
+    asyncio.run(scene())
+    assert "1 connections did not finish in time and were closed" in caplog.text
+
+
+def test_a_stop_waits_for_the_last_connection_and_not_longer(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        connections, _, _ = made()
+        slow = Fake(connections, stubborn=True)
+        connections.wind_down()
+        asyncio.get_running_loop().call_soon(connections.remove, slow)
+        assert await connections.stop(60) == []
+        assert slow.calls == ["wind_down"]
+
+    asyncio.run(asyncio.wait_for(scene(), 10))
+    assert not caplog.records
