@@ -287,7 +287,7 @@ def test_a_server_that_stops_lets_waiting_pulls_go() -> None:
             method.path, lambda each: each.SerializeToString(), method.response.FromString
         )
         waiting = stub.future(method.request(subscription=subscription, max_messages=1), timeout=60)
-        eventually(lambda: world.door._parts.pulling._waiting)
+        eventually(lambda: world.door._services.pulling._waiting)
         started = time.monotonic()
         world.run(world.door.stop(10))
         assert time.monotonic() - started < 5

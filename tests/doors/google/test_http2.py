@@ -317,9 +317,9 @@ def test_a_rest_pull_whose_stream_is_reset_takes_nothing(world: World, client: C
     head = [(":method", "POST"), (":scheme", "http"), (":authority", "localhost"), (":path", f"/v1/{name}:pull")]
     peer.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, hpack.encode(head)))
     peer.send(h2.frame(h2.DATA, h2.END_STREAM, 1, b'{"maxMessages": 1}'))
-    eventually(lambda: world.door._parts.pulling._waiting)
+    eventually(lambda: world.door._services.pulling._waiting)
     peer.send(h2.frame(h2.RST_STREAM, 0, 1, (8).to_bytes(4, "big")))
-    eventually(lambda: not world.door._parts.pulling._waiting)
+    eventually(lambda: not world.door._services.pulling._waiting)
     client.publish(topic, b"x")
     assert [each.message.data for each in client.pull(name)] == [b"x"]
 

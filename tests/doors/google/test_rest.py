@@ -135,8 +135,8 @@ def test_a_pull_whose_caller_left_takes_nothing(world: World, client: Client) ->
     host, _, port = world.address.rpartition(":")
     with socket.create_connection((host, int(port)), SECONDS) as caller:
         caller.sendall(head + body)
-        eventually(lambda: world.door._parts.pulling._waiting)
-    eventually(lambda: not world.door._parts.pulling._waiting)
+        eventually(lambda: world.door._services.pulling._waiting)
+    eventually(lambda: not world.door._services.pulling._waiting)
     client.publish(topic, b"x")
     assert [each.message.data for each in client.pull(name)] == [b"x"]
 

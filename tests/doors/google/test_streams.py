@@ -303,7 +303,7 @@ def test_what_a_vanished_client_held_comes_back(world: World, client: Client, to
         stream = Stream(leaving, subscription)
         (held,) = stream.messages(1)
         stream.close()
-    eventually(lambda: not world.door._parts.holdings._by_subscription)
+    eventually(lambda: not world.door._services.flow_control._by_subscription)
     client.nack(subscription, held)  # as its deadline would
     assert [each.message.data for each in client.pull(subscription)] == [b"1"]
 

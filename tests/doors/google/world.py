@@ -49,7 +49,9 @@ class World:
         await self.door.start()
         self.condition.doors["pubsub"] = OPEN
         self.address = self.door.address
-        self.kinds = {f"{method.service}/{method.name}": method for method in methods(self.door._parts, lambda: True)}
+        self.kinds = {
+            f"{method.service}/{method.name}": method for method in methods(self.door._services, lambda: True)
+        }
 
     async def close(self) -> None:
         await self.door.stop(1)

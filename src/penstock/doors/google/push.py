@@ -17,8 +17,8 @@ from penstock.broker.state import State
 from penstock.doors.google.endpoints import DeniedError, parse
 from penstock.doors.google.envelope import seal
 from penstock.doors.google.errors import CallError
+from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.messages import Subscription
-from penstock.doors.google.postman import Postman
 from penstock.doors.google.tokens import Tokens
 from penstock.doors.google.topics import kept_settings
 from penstock.engine.async_queue import AsyncMessageQueue
@@ -45,9 +45,9 @@ class Plan(NamedTuple):
 class Push:
     """All push subscriptions. Watches the broker's facts."""
 
-    def __init__(self, queue: AsyncMessageQueue, postman: Postman, tokens: Tokens, log: logging.Logger) -> None:
+    def __init__(self, queue: AsyncMessageQueue, client: HttpClient, tokens: Tokens, log: logging.Logger) -> None:
         self._queue = queue
-        self._postman = postman
+        self._client = client
         self._tokens = tokens
         self._log = log
         self._running: dict[int, tuple[Plan, asyncio.Task[None]]] = {}  # by the number of the subscription
@@ -123,7 +123,7 @@ class Push:
             task.cancel()
             del self._running[number]
         if plan is not None and metadata is not None:
-            pusher = Pusher(self._queue, self._postman, self._tokens, self._log, metadata.name, plan)
+            pusher = Pusher(self._queue, self._client, self._tokens, self._log, metadata.name, plan)
             self._running[number] = (plan, asyncio.get_running_loop().create_task(pusher.run()))
 
 
@@ -141,10 +141,10 @@ class Pusher:
     """One subscription."""
 
     def __init__(
-        self, queue: AsyncMessageQueue, postman: Postman, tokens: Tokens, log: logging.Logger, name: str, plan: Plan
+        self, queue: AsyncMessageQueue, client: HttpClient, tokens: Tokens, log: logging.Logger, name: str, plan: Plan
     ) -> None:
         self._queue = queue
-        self._postman = postman
+        self._client = client
         self._tokens = tokens
         self._log = log
         self._name = name
@@ -220,7 +220,7 @@ class Pusher:
         if config.HasField("oidc_token"):
             audience = config.oidc_token.audience or config.push_endpoint
             authorization = await self._tokens.authorization(config.oidc_token.service_account_email, audience)
-        return await self._postman.post(
+        return await self._client.post(
             parse(config.push_endpoint),
             seal(config, self._name, delivery, with_attempt=self._plan.with_attempt),
             authorization=authorization,

@@ -20,14 +20,13 @@ from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.frames import PREFACE
 from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.stream import Receiver, Stream
+from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.origins import Origins
-from penstock.doors.google.parts import Parts
-from penstock.doors.google.postman import Postman
 from penstock.doors.google.push import Push
 from penstock.doors.google.reset import Reset
 from penstock.doors.google.rest import BODY_BYTES_MAX, Rest
 from penstock.doors.google.restcalls import RestCall
-from penstock.doors.google.services import methods
+from penstock.doors.google.services import Services, methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
 from penstock.engine.async_queue import AsyncMessageQueue
@@ -77,9 +76,9 @@ class GoogleDoor:
         self._own_ports = set(options.own_ports)
         endpoints = Endpoints(options.push_allow, self._own_ports)
         tokens = Tokens(queue, queue.clock.wall)
-        self._push = Push(queue, Postman(endpoints), tokens, log)
-        self._parts = Parts(queue, lambda config: _check_push(config, endpoints))
-        served = methods(self._parts, lambda: condition.ready)
+        self._push = Push(queue, HttpClient(endpoints), tokens, log)
+        self._services = Services(queue, lambda config: _check_push(config, endpoints))
+        served = methods(self._services, lambda: condition.ready)
         self._calls = Calls(served, log, Access(options.tokens).admit, self.budget)
         self.counts = self._calls.counts
         self.connections = Connections(
@@ -123,14 +122,14 @@ class GoogleDoor:
         host, port = await self.connections.listen(lambda: Newcomer(self), self._host, self._port, tls)
         self.address = join_address(host, port)
         self._own_ports.add(port)
-        self._queue.watch(self._parts.holdings)
+        self._queue.watch(self._services.flow_control)
         self._push.start()
 
     async def stop(self, grace_seconds: float) -> None:
         # The goodbye first: a client that learns of it after its stream has ended opens the next one here again.
         self.connections.wind_down()
         self._calls.end_streams()
-        self._parts.pulling.stop()
+        self._services.pulling.stop()
         await self._push.stop()
         if not await self._http1.stop(grace_seconds):  # which closes those of HTTP/2 as well
             for task in list(self._calls.tasks):

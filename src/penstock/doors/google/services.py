@@ -9,12 +9,22 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.doors.google.calls import Method, Streaming, Unary
+from penstock.doors.google.flow_control import FlowControl
 from penstock.doors.google.health import SERVICE as HEALTH
 from penstock.doors.google.health import Health
 from penstock.doors.google.messages import message
-from penstock.doors.google.parts import Parts
+from penstock.doors.google.policies import Policies
+from penstock.doors.google.publishing import Publishing
+from penstock.doors.google.pulling import Pulling
 from penstock.doors.google.reflection import SERVICES as REFLECTION
 from penstock.doors.google.reflection import Reflection
+from penstock.doors.google.schemas import Schemas
+from penstock.doors.google.snapshots import Snapshots
+from penstock.doors.google.streaming import StreamingPull
+from penstock.doors.google.subscriptions import Subscriptions
+from penstock.doors.google.topics import Topics
+from penstock.doors.google.validation import Validation
+from penstock.engine.async_queue import AsyncMessageQueue
 
 PUBLISHER = "google.pubsub.v1.Publisher"
 SUBSCRIBER = "google.pubsub.v1.Subscriber"
@@ -24,10 +34,24 @@ POLICIES = "google.iam.v1.IAMPolicy"
 _EMPTY = "google.protobuf.Empty"
 
 
-def methods(parts: Parts, is_serving: Callable[[], bool]) -> list[Method]:
-    own = [*publisher(parts), *subscriber(parts), *schema_service(parts), *iam_policy(parts)]
-    services = {method.service for method in own}
-    return [*own, *health(Health(services, is_serving)), *reflection(own)]
+class Services:
+    """The parts of this door that do the work, each handed what it needs."""
+
+    def __init__(self, queue: AsyncMessageQueue, check_endpoint: Callable[[Any], None]) -> None:
+        self.flow_control = FlowControl()
+        self.schemas = Schemas(queue, queue.clock.now)
+        self.topics = Topics(queue, self.schemas.check_settings)
+        self.subscriptions = Subscriptions(queue, check_endpoint)
+        self.snapshots = Snapshots(queue)
+        self.policies = Policies(queue, self.schemas)
+        self.publishing = Publishing(queue, Validation(self.schemas.revisions).validate)
+        self.pulling = Pulling(queue)
+        self.streaming = StreamingPull(queue, self.flow_control, self.pulling)
+
+
+def methods(services: Services, is_serving: Callable[[], bool]) -> list[Method]:
+    own = [*publisher(services), *subscriber(services), *schema_service(services), *iam_policy(services)]
+    return [*own, *health(Health({method.service for method in own}, is_serving)), *reflection(own)]
 
 
 def _method(service: str, name: str, request: str, response: str, unary: Unary, *, waits: bool = False) -> Method:
@@ -38,12 +62,12 @@ def _class(service: str, name: str) -> Any:
     return message(name if "." in name else f"{service.rpartition('.')[0]}.{name}")
 
 
-def publisher(parts: Parts) -> list[Method]:
-    topics, subscriptions = parts.topics, parts.subscriptions
+def publisher(services: Services) -> list[Method]:
+    topics, subscriptions = services.topics, services.subscriptions
     rows: list[tuple[str, str, str, Unary]] = [
         ("CreateTopic", "Topic", "Topic", topics.create),
         ("UpdateTopic", "UpdateTopicRequest", "Topic", topics.update),
-        ("Publish", "PublishRequest", "PublishResponse", parts.publishing.publish),
+        ("Publish", "PublishRequest", "PublishResponse", services.publishing.publish),
         ("GetTopic", "GetTopicRequest", "Topic", topics.get),
         ("ListTopics", "ListTopicsRequest", "ListTopicsResponse", topics.list),
         (
@@ -59,8 +83,8 @@ def publisher(parts: Parts) -> list[Method]:
     return [_method(PUBLISHER, *row) for row in rows]
 
 
-def subscriber(parts: Parts) -> list[Method]:
-    subscriptions, snapshots, pulling = parts.subscriptions, parts.snapshots, parts.pulling
+def subscriber(services: Services) -> list[Method]:
+    subscriptions, snapshots, pulling = services.subscriptions, services.snapshots, services.pulling
     rows: list[tuple[str, str, str, Unary]] = [
         ("CreateSubscription", "Subscription", "Subscription", subscriptions.create),
         ("GetSubscription", "GetSubscriptionRequest", "Subscription", subscriptions.get),
@@ -78,12 +102,12 @@ def subscriber(parts: Parts) -> list[Method]:
         ("Seek", "SeekRequest", "SeekResponse", snapshots.seek),
     ]
     pull = _method(SUBSCRIBER, "Pull", "PullRequest", "PullResponse", pulling.pull, waits=True)
-    stream = _stream(SUBSCRIBER, "StreamingPull", parts.streaming.serve)
+    stream = _stream(SUBSCRIBER, "StreamingPull", services.streaming.serve)
     return [*(_method(SUBSCRIBER, *row) for row in rows), pull, stream]
 
 
-def schema_service(parts: Parts) -> list[Method]:
-    schemas = parts.schemas
+def schema_service(services: Services) -> list[Method]:
+    schemas = services.schemas
     revisions = "ListSchemaRevisions"
     rows: list[tuple[str, str, str, Unary]] = [
         ("CreateSchema", "CreateSchemaRequest", "Schema", schemas.create),
@@ -100,8 +124,8 @@ def schema_service(parts: Parts) -> list[Method]:
     return [_method(SCHEMAS, *row) for row in rows]
 
 
-def iam_policy(parts: Parts) -> list[Method]:
-    policies = parts.policies
+def iam_policy(services: Services) -> list[Method]:
+    policies = services.policies
     rows: list[tuple[str, str, str, Unary]] = [
         ("SetIamPolicy", "SetIamPolicyRequest", "Policy", policies.set),
         ("GetIamPolicy", "GetIamPolicyRequest", "Policy", policies.get),

@@ -4,7 +4,7 @@
     later ones:    acks, deadlines, a new deadline for the stream, or nothing at all (I am still here)
 
 The rule kept here: no more is leased than the client has room for and than the connection takes, so a client that
-does not read or does not ack costs one response and its holding, whatever waits in the subscription.
+does not read or does not ack costs one response and its outstanding, whatever waits in the subscription.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.broker.consuming import Delivery
 from penstock.doors.google import codec
 from penstock.doors.google.calls import StreamingCall
 from penstock.doors.google.errors import CallError, Code, invalid, not_found
-from penstock.doors.google.holdings import Holding, Holdings
+from penstock.doors.google.flow_control import FlowControl, Outstanding
 from penstock.doors.google.messages import StreamingPullResponse
 from penstock.doors.google.pulling import (
     DEADLINE_MAX_SECONDS,
@@ -38,9 +38,9 @@ WAIT_SECONDS = 60.0
 
 
 class StreamingPull:
-    def __init__(self, queue: AsyncMessageQueue, holdings: Holdings, pulling: Pulling) -> None:
+    def __init__(self, queue: AsyncMessageQueue, flow_control: FlowControl, pulling: Pulling) -> None:
         self._queue = queue
-        self._holdings = holdings
+        self._flow_control = flow_control
         self._pulling = pulling
         self._holders: set[tuple[int, str]] = set()  # of open streams
         self._numbers = count(1)
@@ -51,15 +51,15 @@ class StreamingPull:
             raise invalid("The first message must set subscription.")
         check_first(first)
         metadata = attached(self._queue, first.subscription)
-        holding = Holding(first.max_outstanding_messages, first.max_outstanding_bytes)
+        outstanding = Outstanding(first.max_outstanding_messages, first.max_outstanding_bytes)
         holder = self._holder(metadata.number, first.client_id)
-        listener = Listener(self._queue, self._pulling, call, metadata.name, first, holding, holder)
-        self._holdings.open(metadata.number, holding)
+        listener = Listener(self._queue, self._pulling, call, metadata.name, first, outstanding, holder)
+        self._flow_control.open(metadata.number, outstanding)
         self._holders.add((metadata.number, holder))
         try:
             await listener.serve(first)
         finally:
-            self._holdings.close_one(metadata.number, holding)
+            self._flow_control.close_one(metadata.number, outstanding)
             self._holders.discard((metadata.number, holder))
 
     def _holder(self, subscription: int, client_id: str) -> str:
@@ -79,14 +79,14 @@ class Listener:
         call: StreamingCall,
         name: str,
         first: Any,
-        holding: Holding,
+        outstanding: Outstanding,
         holder: str,
     ) -> None:
         self._queue = queue
         self._pulling = pulling
         self._call = call
         self._name = name
-        self._holding = holding
+        self._outstanding = outstanding
         self._deadline_seconds = first.stream_ack_deadline_seconds
         self._batches: asyncio.Queue[tuple[list[Delivery], asyncio.Future[None] | None]] = asyncio.Queue(1)
         self._unsent: list[list[Delivery]] = []  # batches on their way to the client
@@ -115,19 +115,22 @@ class Listener:
         """Lease batch after batch; while one is on its way to the disk the next is chosen."""
         while True:
             metadata = attached(self._queue, self._name)
-            if metadata.detached or self._holding.room_messages <= 0:
-                await self._holding.changed()
+            if metadata.detached or self._outstanding.room_messages <= 0:
+                await self._outstanding.changed()
                 continue
             deliveries, committed = await self._next_batch()
             if deliveries:
                 self._unsent.append(deliveries)
-                self._holding.add(deliveries)
+                self._outstanding.add(deliveries)
                 await self._batches.put((deliveries, committed))
 
     async def _next_batch(self) -> tuple[list[Delivery], asyncio.Future[None] | None]:
         """A batch and what to wait for before it may leave; nothing, if something else happened first."""
-        queue, holding = self._queue, self._holding
-        most, most_bytes = min(holding.room_messages, MESSAGES_AT_ONCE), min(holding.room_bytes, RESPONSE_BYTES_MAX)
+        queue, outstanding = self._queue, self._outstanding
+        most, most_bytes = (
+            min(outstanding.room_messages, MESSAGES_AT_ONCE),
+            min(outstanding.room_bytes, RESPONSE_BYTES_MAX),
+        )
         seconds, holder = self._deadline_seconds, self._holder
         at_hand = queue.decide_pull(self._name, most, lease_seconds=seconds, max_bytes=most_bytes, holder=holder)
         if at_hand.deliveries:

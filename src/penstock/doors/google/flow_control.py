@@ -21,7 +21,7 @@ _Settling: TypeAlias = f.Acked | f.Removed | f.Returned
 _Changing: TypeAlias = f.Sought | f.Detached | f.SubscriptionDeleted | f.SubscriptionChanged
 
 
-class Holding:
+class Outstanding:
     """One stream's."""
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:
@@ -66,19 +66,19 @@ class Holding:
         await self._changed.wait()
 
 
-class Holdings:
+class FlowControl:
     """All of them, by the number of their subscription. Watches the broker's facts."""
 
     def __init__(self) -> None:
-        self._by_subscription: dict[int, set[Holding]] = {}
+        self._by_subscription: dict[int, set[Outstanding]] = {}
 
-    def open(self, subscription: int, holding: Holding) -> None:
-        self._by_subscription.setdefault(subscription, set()).add(holding)
+    def open(self, subscription: int, outstanding: Outstanding) -> None:
+        self._by_subscription.setdefault(subscription, set()).add(outstanding)
 
-    def close_one(self, subscription: int, holding: Holding) -> None:
-        holdings = self._by_subscription.get(subscription, set())
-        holdings.discard(holding)
-        if not holdings:
+    def close_one(self, subscription: int, outstanding: Outstanding) -> None:
+        streams = self._by_subscription.get(subscription, set())
+        streams.discard(outstanding)
+        if not streams:
             self._by_subscription.pop(subscription, None)
 
     def heed(self, facts: Sequence[f.Fact], state: State, now: int) -> None:
@@ -86,17 +86,17 @@ class Holdings:
             return
         for fact in facts:
             if isinstance(fact, _Settling):
-                for holding in self._by_subscription.get(fact.subscription, ()):
-                    holding.drop(fact.offsets)
+                for outstanding in self._by_subscription.get(fact.subscription, ()):
+                    outstanding.drop(fact.offsets)
             elif isinstance(fact, _Changing):
                 self._change(fact)
 
     def _change(self, fact: _Changing) -> None:
-        for holding in self._by_subscription.get(fact.subscription, ()):
+        for outstanding in self._by_subscription.get(fact.subscription, ()):
             if isinstance(fact, f.SubscriptionChanged):
-                holding.touch()
+                outstanding.touch()
             else:
-                holding.clear()
+                outstanding.clear()
 
     def close(self) -> None:
         self._by_subscription.clear()

@@ -17,7 +17,7 @@ CONNECT_SECONDS = 10.0
 ANSWER_BYTES_MAX = 64 << 10
 
 
-class Postman:
+class HttpClient:
     def __init__(self, endpoints: Endpoints, trust: ssl.SSLContext | None = None) -> None:
         self._endpoints = endpoints
         self._trust = trust
