@@ -14,14 +14,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from penstock.broker import consuming
+from penstock.broker import consuming, returning
+from penstock.broker.broker import Broker
 from penstock.broker.facts import Acked, Fact
-from penstock.broker.housekeeping import Broker
 from penstock.broker.leases import Entry
 from penstock.broker.log import LogCache
 from penstock.broker.model import Batch, Message
 from penstock.broker.ordering import Lane
-from penstock.broker.returning import Returning
 from penstock.broker.subscription import Subscription
 from penstock.doors.text.queues import Queues
 from penstock.engine.commits import Pipeline
@@ -56,11 +55,11 @@ def _reply_before_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _every_receipt_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "_is_good", lambda subscription, entry, stamp, now: True)
+    monkeypatch.setattr(consuming, "_is_good", lambda *_: True)
 
 
 def _receipts_outlive_their_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "_is_good", lambda subscription, entry, stamp, now: entry.stamp == stamp)
+    monkeypatch.setattr(consuming, "_is_good", lambda subscription, entry, stamp, *_: entry.stamp == stamp)
 
 
 def _attempts_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +91,11 @@ def _acked_messages_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _dead_letter_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     def planted(
-        self: Returning, topic: Any, subscription: Any, now: int, messages: Any, destination: str, reason: str
+        ledger: Any, topic: Any, subscription: Any, now: int, messages: Any, destination: str, reason: str
     ) -> None:
-        self._drop(subscription, now, [message.offset for message in messages], reason)
+        returning.drop(ledger, subscription, now, [message.offset for message in messages], reason)
 
-    monkeypatch.setattr(Returning, "move", planted)
+    monkeypatch.setattr(returning, "move", planted)
 
 
 def _backoff_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

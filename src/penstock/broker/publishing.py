@@ -1,7 +1,7 @@
 """Publishing: messages join the log of a topic.
 
-The rule kept here: a publish is taken whole or not at all, and costs the same whatever waits in the queues; it
-looks at subscriptions only where a cap on their backlog was asked for.
+A publish is taken whole or not at all, and costs the same whatever waits in the queues: it looks at subscriptions
+only where a cap on their backlog was asked for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock.broker.facts import Forgotten, Published
 from penstock.broker.ledger import Ledger
-from penstock.broker.limits import check_draft
+from penstock.broker.limits import Limits, check_draft
 from penstock.broker.model import SECOND, Batch, Draft, Message
 from penstock.broker.names import MAX_OFFSET, MESSAGES_MAX
 from penstock.broker.subscription import Subscription
@@ -43,134 +43,56 @@ class Appended(NamedTuple):
         return [str(number) for number in range(first, first + self.total)]
 
 
-class Publishing(Ledger):
-    def publish(
-        self,
-        now: int,
-        topic_name: str,
-        drafts: Sequence[Draft],
-        once: Once | None = None,
-        sizes: Sequence[int] | None = None,
-    ) -> Appended:
-        """`sizes`: of drafts that the caller has checked itself, against limits no wider than ours."""
-        topic = self.state.topic(topic_name)
-        if sizes is None:
-            sizes = self._checked(drafts)
-        if once is not None:
-            answered = self._answered(topic, once, len(drafts))
-            if answered is not None:
-                return answered
-        if self.limits.refuse_when_full and self._has_caps:
-            self._refuse_beyond_caps(topic, sizes)
-        return self.append(topic, now, drafts, sizes, once or NOT_ONCE)
-
-    def _checked(self, drafts: Sequence[Draft]) -> list[int]:
+def publish(
+    ledger: Ledger,
+    now: int,
+    topic_name: str,
+    drafts: Sequence[Draft],
+    once: Once | None = None,
+    sizes: Sequence[int] | None = None,
+) -> Appended:
+    """`sizes`: of drafts that the caller has checked itself, against limits no wider than ours."""
+    topic = ledger.state.topic(topic_name)
+    limits = ledger.limits
+    if sizes is None:
         try:
-            return [check_draft(draft, self.limits) for draft in drafts]
+            sizes = [check_draft(draft, limits) for draft in drafts]
         except InvalidArgumentError:
-            self.refuse("invalid")
+            ledger.refuse("invalid")
             raise
+    if once is not None:
+        answered = _answered(topic, once, len(drafts))
+        if answered is not None:
+            return answered
+    if limits.refuse_when_full and (limits.queue_max_messages or limits.queue_max_bytes):
+        _refuse_beyond_caps(ledger, topic, sizes)
+    return append(ledger, topic, now, drafts, sizes, once or NOT_ONCE)
 
-    def append(
-        self, topic: Topic, now: int, drafts: Sequence[Draft], sizes: Sequence[int], once: Once = NOT_ONCE
-    ) -> Appended:
-        """Add checked drafts at the tail of a topic."""
-        first, size, at = topic.tail, sum(sizes), max(now, topic.last_publish_at)
-        if first + len(drafts) > MESSAGES_MAX:
-            raise ResourceExhaustedError(f"Topic is at its last offset: {topic.name}")
-        if not drafts:
-            return Appended(topic.first_id, first, 0)
-        refuses = self.limits.refuse_when_full or not self._has_caps
-        discards = [] if refuses else self._discards(topic, sizes, size)
-        stored = bool(topic.readers) or self.retention_seconds(topic) > 0 or self._is_kept_by_snapshot(topic)
-        messages = _messages(topic, at, drafts, sizes) if stored else []
-        if not stored and topic.head < topic.tail:
-            self.emit(Forgotten(topic.number, topic.tail, topic.position))
-        self.emit(Published(topic.number, first, len(drafts), size, at, stored, *once, discards))
-        self._keep(topic, messages)
-        topic.counts.published += len(drafts)
-        topic.counts.bytes += size
-        topic.counts.unread += 0 if stored else len(drafts)
-        return Appended(topic.first_id, first, len(drafts), at)
 
-    def _keep(self, topic: Topic, messages: list[Message]) -> None:
-        if messages:
-            self.batches.append(Batch(topic.number, messages[0].offset, messages))
-            self.cache.append(topic.number, messages)
-
-    def _is_kept_by_snapshot(self, topic: Topic) -> bool:
-        return topic.number in self.state.topic_snapshots
-
-    # ------------------------------------------------------------------ publish once
-
-    def _answered(self, topic: Topic, once: Once, count: int) -> Appended | None:
-        """The first answer, if this publish was taken before."""
-        if not once.producer:
-            raise InvalidArgumentError("A publish-once key needs a producer")
-        known = topic.producers.get(once.producer)
-        if known is None or known.epoch < once.epoch:
-            return None
-        if known.epoch > once.epoch:
-            raise FailedPreconditionError(
-                f"Producer {once.producer} is at epoch {known.epoch}; epoch {once.epoch} is over"
-            )
-        answer = known.answers.get(once.sequence)
-        if answer is not None and answer[1] != count:
-            raise InvalidArgumentError(f"Sequence {once.sequence} was taken with {answer[1]} messages, not {count}")
-        return Appended(topic.first_id, *answer) if answer is not None else None
-
-    # ------------------------------------------------------------------ caps on the backlog (BR-022)
-
-    @property
-    def _has_caps(self) -> bool:
-        return bool(self.limits.queue_max_messages or self.limits.queue_max_bytes)
-
-    def _refuse_beyond_caps(self, topic: Topic, sizes: Sequence[int]) -> None:
-        """Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be."""
-        size = sum(sizes)
-        for subscription in self._near_caps(topic, len(sizes), size):
-            if self._room(topic, subscription, sizes, size) < len(sizes):
-                self.refuse("capacity")
-                raise ResourceExhaustedError(f"Queue is full: {subscription.name}")
-
-    def _discards(self, topic: Topic, sizes: Sequence[int], size: int) -> list[tuple[int, int, int]]:
-        discards = []
-        for subscription in self._near_caps(topic, len(sizes), size):
-            taken = self._room(topic, subscription, sizes, size)
-            if taken < len(sizes):
-                discards.append((subscription.number, topic.tail + taken, sum(sizes[taken:])))
-        for number, first, _ in discards:
-            self.state.subscriptions[number].counts.drop("capacity", topic.tail + len(sizes) - first)
-        return discards
-
-    def _near_caps(self, topic: Topic, count: int, size: int) -> Iterable[Subscription]:
-        """The readers that may be too full for a publish.
-
-        Whoever has room for half of what a cap allows is looked at again once the log has grown by that much, so that
-        a publish costs the same however many read: nobody's backlog grows faster than the log.
-        """
-        if topic.tail + count > topic.roomy_until or topic.position + size > topic.roomy_position:
-            half = (self.limits.queue_max_messages or MAX_OFFSET) // 2
-            half_bytes = (self.limits.queue_max_bytes or MAX_OFFSET) // 2
-            settled, settled_bytes = topic.tail - half, topic.position - half_bytes
-            near = [r for r in topic.readers.values() if r.settled < settled or r.settled_bytes < settled_bytes]
-            topic.note_room(near, topic.tail + half, topic.position + half_bytes)
-            if count > half or size > half_bytes:
-                return topic.readers.values()
-        return topic.near_caps
-
-    def _room(self, topic: Topic, subscription: Subscription, sizes: Sequence[int], size: int) -> int:
-        """How many of the messages a subscription takes before its cap."""
-        max_messages = self.limits.queue_max_messages or MAX_OFFSET
-        max_bytes = self.limits.queue_max_bytes or MAX_OFFSET
-        count, used = topic.tail - subscription.settled, topic.position - subscription.settled_bytes
-        if count + len(sizes) <= max_messages and used + size <= max_bytes:
-            return len(sizes)
-        for taken, each in enumerate(sizes):
-            if count + taken >= max_messages or used >= max_bytes:
-                return taken
-            used += each
-        return len(sizes)
+def append(
+    ledger: Ledger, topic: Topic, now: int, drafts: Sequence[Draft], sizes: Sequence[int], once: Once = NOT_ONCE
+) -> Appended:
+    """Add checked drafts at the tail of a topic."""
+    limits, first, size, at = ledger.limits, topic.tail, sum(sizes), max(now, topic.last_publish_at)
+    if first + len(drafts) > MESSAGES_MAX:
+        raise ResourceExhaustedError(f"Topic is at its last offset: {topic.name}")
+    if not drafts:
+        return Appended(topic.first_id, first, 0)
+    discards = []
+    if not limits.refuse_when_full and (limits.queue_max_messages or limits.queue_max_bytes):
+        discards = _discards(ledger, topic, sizes, size)
+    stored = bool(topic.readers) or ledger.retention_seconds(topic) > 0 or topic.number in ledger.state.topic_snapshots
+    messages = _messages(topic, at, drafts, sizes) if stored else []
+    if not stored and topic.head < topic.tail:
+        ledger.emit(Forgotten(topic.number, topic.tail, topic.position))
+    ledger.emit(Published(topic.number, first, len(drafts), size, at, stored, *once, discards))
+    if messages:
+        ledger.batches.append(Batch(topic.number, first, messages))
+        ledger.cache.append(topic.number, messages)
+    topic.counts.published += len(drafts)
+    topic.counts.bytes += size
+    topic.counts.unread += 0 if stored else len(drafts)
+    return Appended(topic.first_id, first, len(drafts), at)
 
 
 def _messages(topic: Topic, at: int, drafts: Sequence[Draft], sizes: Sequence[int]) -> list[Message]:
@@ -184,3 +106,71 @@ def _messages(topic: Topic, at: int, drafts: Sequence[Draft], sizes: Sequence[in
         offset += 1
         position += size
     return messages
+
+
+def _answered(topic: Topic, once: Once, count: int) -> Appended | None:
+    """The first answer, if this publish was taken before."""
+    if not once.producer:
+        raise InvalidArgumentError("A publish-once key needs a producer")
+    known = topic.producers.get(once.producer)
+    if known is None or known.epoch < once.epoch:
+        return None
+    if known.epoch > once.epoch:
+        raise FailedPreconditionError(f"Producer {once.producer} is at epoch {known.epoch}; epoch {once.epoch} is over")
+    answer = known.answers.get(once.sequence)
+    if answer is not None and answer[1] != count:
+        raise InvalidArgumentError(f"Sequence {once.sequence} was taken with {answer[1]} messages, not {count}")
+    return Appended(topic.first_id, *answer) if answer is not None else None
+
+
+# ---------------------------------------------------------------------- caps on the backlog (BR-022)
+
+
+def _refuse_beyond_caps(ledger: Ledger, topic: Topic, sizes: Sequence[int]) -> None:
+    """Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be."""
+    size = sum(sizes)
+    for subscription in _near_caps(ledger.limits, topic, len(sizes), size):
+        if _room(ledger.limits, topic, subscription, sizes, size) < len(sizes):
+            ledger.refuse("capacity")
+            raise ResourceExhaustedError(f"Queue is full: {subscription.name}")
+
+
+def _discards(ledger: Ledger, topic: Topic, sizes: Sequence[int], size: int) -> list[tuple[int, int, int]]:
+    discards = []
+    for subscription in _near_caps(ledger.limits, topic, len(sizes), size):
+        taken = _room(ledger.limits, topic, subscription, sizes, size)
+        if taken < len(sizes):
+            discards.append((subscription.number, topic.tail + taken, sum(sizes[taken:])))
+            subscription.counts.drop("capacity", len(sizes) - taken)
+    return discards
+
+
+def _near_caps(limits: Limits, topic: Topic, count: int, size: int) -> Iterable[Subscription]:
+    """The readers that may be too full for a publish.
+
+    A reader with room for half of what a cap allows is looked at again once the log has grown by that much, so that
+    a publish costs the same however many read: no backlog grows faster than the log.
+    """
+    if topic.tail + count > topic.roomy_until or topic.position + size > topic.roomy_position:
+        half = (limits.queue_max_messages or MAX_OFFSET) // 2
+        half_bytes = (limits.queue_max_bytes or MAX_OFFSET) // 2
+        settled, settled_bytes = topic.tail - half, topic.position - half_bytes
+        near = [r for r in topic.readers.values() if r.settled < settled or r.settled_bytes < settled_bytes]
+        topic.note_room(near, topic.tail + half, topic.position + half_bytes)
+        if count > half or size > half_bytes:
+            return topic.readers.values()
+    return topic.near_caps
+
+
+def _room(limits: Limits, topic: Topic, subscription: Subscription, sizes: Sequence[int], size: int) -> int:
+    """How many of the messages a subscription takes before its cap."""
+    max_messages = limits.queue_max_messages or MAX_OFFSET
+    max_bytes = limits.queue_max_bytes or MAX_OFFSET
+    count, used = topic.tail - subscription.settled, topic.position - subscription.settled_bytes
+    if count + len(sizes) <= max_messages and used + size <= max_bytes:
+        return len(sizes)
+    for taken, each in enumerate(sizes):
+        if count + taken >= max_messages or used >= max_bytes:
+            return taken
+        used += each
+    return len(sizes)

@@ -1,7 +1,7 @@
 """Replay: a subscription is set to another place of its topic, by offset or by a named snapshot.
 
-The rule kept here: a place is a cursor plus what counts as acked at or above it. Going there forgets all that
-was outstanding; what the log no longer holds cannot come back.
+A place is a cursor plus what counts as acked at or above it. Going there forgets all that was outstanding; what the
+log no longer holds cannot come back.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.facts import SnapshotChanged, SnapshotDropped, SnapshotTaken, Sought
+from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.broker.topology import Topology, check_name
+from penstock.broker.topology import check_name
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 
 SNAPSHOT_SECONDS = 7 * 86400  # how long a snapshot of an empty backlog lives; an old backlog shortens it
@@ -30,130 +31,142 @@ class Place(NamedTuple):
     skips: list[tuple[int, int]]
 
 
-class Replay(Topology):
-    def seek_to_offset(self, now: int, name: str, offset: int) -> Need | None:
-        """Everything before `offset` counts as acked, everything kept from there on as not."""
-        subscription = self.state.subscription(name)
-        topic = self._topic_of(subscription)
-        if offset < 0:
-            raise InvalidArgumentError("An offset must not be negative")
-        offset = min(max(offset, topic.head), topic.tail)
-        position = self._position(topic, offset)
-        if isinstance(position, Need):
-            return position
-        self.emit(Sought(subscription.number, now, offset, offset, position, []))
-        return None
+def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | None:
+    """Everything before `offset` counts as acked, everything kept from there on as not."""
+    subscription = ledger.state.subscription(name)
+    topic = _read_topic(ledger, subscription)
+    if offset < 0:
+        raise InvalidArgumentError("An offset must not be negative")
+    offset = min(max(offset, topic.head), topic.tail)
+    position = position_of(ledger, topic, offset)
+    if isinstance(position, Need):
+        return position
+    ledger.emit(Sought(subscription.number, now, offset, offset, position, []))
+    return None
 
-    def seek_reach(self, now: int, name: str) -> list[tuple[int, int]]:
-        """From when on acked messages of a subscription are retained for it: instants, and the least offset of each."""
-        subscription = self.state.subscription(name)
-        topic, options = self._topic_of(subscription), subscription.options
-        seconds = self.retention_seconds(topic) if self.limits.seek_all else topic.options.retention_seconds
-        reach = [(now - int(seconds * SECOND), 0)] if seconds else []
-        if options.retain_acked:
-            since = now - int(options.retention_seconds * SECOND) if options.retention_seconds else 0
-            reach.append((max(since, subscription.created_at), subscription.start))
-        return reach
 
-    def seek_retained(self, now: int, name: str, offset: int, reach: int, positions: dict[int, int]) -> Need | None:
-        """Everything before `offset` counts as acked. From there on what is unacked stays so, and what is acked
-        becomes unacked if it is at `reach` or beyond; acked messages below it are gone for this subscription, even
-        where the log still has them for others.
+def seek_reach(ledger: Ledger, now: int, name: str) -> list[tuple[int, int]]:
+    """From when on acked messages of a subscription are retained for it: instants, and the least offset of each."""
+    subscription = ledger.state.subscription(name)
+    topic, options = _read_topic(ledger, subscription), subscription.options
+    seconds = ledger.retention_seconds(topic) if ledger.limits.seek_all else topic.options.retention_seconds
+    reach = [(now - int(seconds * SECOND), 0)] if seconds else []
+    if options.retain_acked:
+        since = now - int(options.retention_seconds * SECOND) if options.retention_seconds else 0
+        reach.append((max(since, subscription.created_at), subscription.start))
+    return reach
 
-        `positions` keeps what was read between one call and the next.
-        """
-        subscription = self.state.subscription(name)
-        topic = self._topic_of(subscription)
-        offset, reach = (min(max(each, topic.head), topic.tail) for each in (offset, reach))
-        place = _place(subscription)
-        cursor = max(offset, min(place.cursor, reach))
-        skips = [(max(first, cursor), min(until, reach)) for first, until in place.skips]
-        skips = sorted((first, until) for first, until in skips if first < until)
-        while skips and skips[0][0] == cursor:
-            cursor = skips.pop(0)[1]
-        settled, settled_bytes = cursor + sum(until - first for first, until in skips), 0
-        for first, until in [(topic.head, cursor), *skips]:
-            size = self._bytes_between(topic, first, until, positions)
-            if isinstance(size, Need):
-                return size
-            settled_bytes += size
-        self.emit(Sought(subscription.number, now, cursor, settled, topic.head_position + settled_bytes, skips))
-        return None
 
-    def purge(self, now: int, name: str) -> None:
-        """Everything published so far counts as acked."""
-        subscription = self.state.subscription(name)
-        topic = self._topic_of(subscription)
-        self.emit(Sought(subscription.number, now, topic.tail, topic.tail, topic.position, []))
+def seek_retained(
+    ledger: Ledger, now: int, name: str, offset: int, reach: int, positions: dict[int, int]
+) -> Need | None:
+    """Everything before `offset` counts as acked. From there on what is unacked stays so, and what is acked
+    becomes unacked if it is at `reach` or beyond; acked messages below it are gone for this subscription, even
+    where the log still has them for others.
 
-    def seek_to_snapshot(self, now: int, name: str, snapshot_name: str) -> None:
-        subscription, snapshot = self.state.subscription(name), self.state.snapshot(snapshot_name)
-        topic = self._topic_of(subscription)
-        if snapshot.topic != topic.number:
-            raise InvalidArgumentError(f"Snapshot {snapshot_name} is of another topic: {snapshot.topic_name}")
-        place = Place(snapshot.cursor, snapshot.settled, snapshot.settled_bytes, list(snapshot.skips))
-        self.emit(Sought(subscription.number, now, *place))
+    `positions` keeps what was read between one call and the next.
+    """
+    subscription = ledger.state.subscription(name)
+    topic = _read_topic(ledger, subscription)
+    offset, reach = (min(max(each, topic.head), topic.tail) for each in (offset, reach))
+    place = _place(subscription)
+    cursor = max(offset, min(place.cursor, reach))
+    skips = [(max(first, cursor), min(until, reach)) for first, until in place.skips]
+    skips = sorted((first, until) for first, until in skips if first < until)
+    while skips and skips[0][0] == cursor:
+        cursor = skips.pop(0)[1]
+    settled, settled_bytes = cursor + sum(until - first for first, until in skips), 0
+    for first, until in [(topic.head, cursor), *skips]:
+        size = bytes_between(ledger, topic, first, until, positions)
+        if isinstance(size, Need):
+            return size
+        settled_bytes += size
+    ledger.emit(Sought(subscription.number, now, cursor, settled, topic.head_position + settled_bytes, skips))
+    return None
 
-    def create_snapshot(
-        self, now: int, snapshot_name: str, subscription_name: str, labels: dict[str, str] | None = None
-    ) -> SnapshotDump | Need:
-        """Remember what is unacked now, and keep it and everything later until the snapshot expires."""
-        subscription = self.state.subscription(subscription_name)
-        topic = self._topic_of(subscription)
-        check_name(snapshot_name)
-        if snapshot_name in self.state.snapshots:
-            raise AlreadyExistsError(f"Snapshot already exists: {snapshot_name}")
-        expires_at = self._snapshot_end(topic, subscription, now)
-        if isinstance(expires_at, Need):
-            return expires_at
-        place = _place(subscription)
-        self.emit(SnapshotTaken(snapshot_name, topic.number, topic.name, now, expires_at, *place, dict(labels or {})))
-        return self.state.snapshots[snapshot_name]
 
-    def change_snapshot(self, name: str, *, expires_at: int, labels: dict[str, str]) -> SnapshotDump:
-        self.state.snapshot(name)
-        self.emit(SnapshotChanged(name, expires_at, labels))
-        return self.state.snapshots[name]
+def purge(ledger: Ledger, now: int, name: str) -> None:
+    """Everything published so far counts as acked."""
+    subscription = ledger.state.subscription(name)
+    topic = _read_topic(ledger, subscription)
+    ledger.emit(Sought(subscription.number, now, topic.tail, topic.tail, topic.position, []))
 
-    def delete_snapshot(self, name: str) -> None:
-        self.state.snapshot(name)
-        self.emit(SnapshotDropped(name))
 
-    def _snapshot_end(self, topic: Topic, subscription: Subscription, now: int) -> int | Need:
-        lowest, age = subscription.lowest_unacked(), 0
-        if lowest < topic.tail:
-            oldest = self.look_up(topic, lowest)
-            if isinstance(oldest, Need):
-                return oldest
-            age = max(0, now - oldest.publish_time)
-        left = SNAPSHOT_SECONDS * SECOND - age
-        if left < SNAPSHOT_MINIMUM_SECONDS * SECOND:
-            raise FailedPreconditionError("The backlog is too old for a snapshot: it would expire within the hour")
-        return now + left
+def seek_to_snapshot(ledger: Ledger, now: int, name: str, snapshot_name: str) -> None:
+    subscription, snapshot = ledger.state.subscription(name), ledger.state.snapshot(snapshot_name)
+    topic = _read_topic(ledger, subscription)
+    if snapshot.topic != topic.number:
+        raise InvalidArgumentError(f"Snapshot {snapshot_name} is of another topic: {snapshot.topic_name}")
+    place = Place(snapshot.cursor, snapshot.settled, snapshot.settled_bytes, list(snapshot.skips))
+    ledger.emit(Sought(subscription.number, now, *place))
 
-    def _topic_of(self, subscription: Subscription) -> Topic:
-        topic = self.state.read_topic(subscription)
-        if topic is None:
-            raise FailedPreconditionError(f"Subscription is detached: {subscription.name}")
-        return topic
 
-    def _position(self, topic: Topic, offset: int) -> int | Need:
-        """Bytes published before an offset."""
-        if offset == topic.tail:
-            return topic.position
-        if offset == topic.head:
-            return topic.head_position
-        message = self.look_up(topic, offset)
-        return message.position if isinstance(message, Message) else message
+def create_snapshot(
+    ledger: Ledger, now: int, snapshot_name: str, subscription_name: str, labels: dict[str, str] | None = None
+) -> SnapshotDump | Need:
+    """Remember what is unacked now, and keep it and everything later until the snapshot expires."""
+    subscription = ledger.state.subscription(subscription_name)
+    topic = _read_topic(ledger, subscription)
+    check_name(snapshot_name)
+    if snapshot_name in ledger.state.snapshots:
+        raise AlreadyExistsError(f"Snapshot already exists: {snapshot_name}")
+    expires_at = _snapshot_end(ledger, topic, subscription, now)
+    if isinstance(expires_at, Need):
+        return expires_at
+    place = _place(subscription)
+    ledger.emit(SnapshotTaken(snapshot_name, topic.number, topic.name, now, expires_at, *place, dict(labels or {})))
+    return ledger.state.snapshots[snapshot_name]
 
-    def _bytes_between(self, topic: Topic, first: int, until: int, positions: dict[int, int]) -> int | Need:
-        for offset in (first, until):
-            position = positions.get(offset)
-            found = self._position(topic, offset) if position is None else position
-            if isinstance(found, Need):
-                return found
-            positions[offset] = found
-        return positions[until] - positions[first]
+
+def change_snapshot(ledger: Ledger, name: str, *, expires_at: int, labels: dict[str, str]) -> SnapshotDump:
+    ledger.state.snapshot(name)
+    ledger.emit(SnapshotChanged(name, expires_at, labels))
+    return ledger.state.snapshots[name]
+
+
+def delete_snapshot(ledger: Ledger, name: str) -> None:
+    ledger.state.snapshot(name)
+    ledger.emit(SnapshotDropped(name))
+
+
+def _snapshot_end(ledger: Ledger, topic: Topic, subscription: Subscription, now: int) -> int | Need:
+    lowest, age = subscription.lowest_unacked(), 0
+    if lowest < topic.tail:
+        oldest = ledger.look_up(topic, lowest)
+        if isinstance(oldest, Need):
+            return oldest
+        age = max(0, now - oldest.publish_time)
+    left = SNAPSHOT_SECONDS * SECOND - age
+    if left < SNAPSHOT_MINIMUM_SECONDS * SECOND:
+        raise FailedPreconditionError("The backlog is too old for a snapshot: it would expire within the hour")
+    return now + left
+
+
+def _read_topic(ledger: Ledger, subscription: Subscription) -> Topic:
+    topic = ledger.state.read_topic(subscription)
+    if topic is None:
+        raise FailedPreconditionError(f"Subscription is detached: {subscription.name}")
+    return topic
+
+
+def position_of(ledger: Ledger, topic: Topic, offset: int) -> int | Need:
+    """Bytes published before an offset."""
+    if offset == topic.tail:
+        return topic.position
+    if offset == topic.head:
+        return topic.head_position
+    message = ledger.look_up(topic, offset)
+    return message.position if isinstance(message, Message) else message
+
+
+def bytes_between(ledger: Ledger, topic: Topic, first: int, until: int, positions: dict[int, int]) -> int | Need:
+    for offset in (first, until):
+        position = positions.get(offset)
+        found = position_of(ledger, topic, offset) if position is None else position
+        if isinstance(found, Need):
+            return found
+        positions[offset] = found
+    return positions[until] - positions[first]
 
 
 def _place(subscription: Subscription) -> Place:

@@ -1,13 +1,13 @@
 """A subscription: a cursor (the next offset never looked at) and what is outstanding below it.
 
-The rule kept here: these methods apply facts and decide nothing; they are the only code that changes a
-subscription. Acked means: below the cursor and not outstanding, or inside a skip. The heaps and lanes are
-derived from that and never stored.
+These methods apply facts and decide nothing; they are the only code that changes a subscription. Acked means: below
+the cursor and not outstanding, or inside a skip. Heaps, timers and lanes are derived from that and in no dump;
+commands take from the heaps what they deliver and put back what they do not.
 """
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
@@ -29,7 +29,8 @@ from penstock.broker.facts import (
 )
 from penstock.broker.filters import compile_filter
 from penstock.broker.leases import NO_RECEIPT, Agenda, Appointment, Entry
-from penstock.broker.model import FOREVER, SubscriptionOptions
+from penstock.broker.model import FOREVER, SECOND, Message, SubscriptionOptions
+from penstock.broker.names import MAX_OFFSET
 from penstock.broker.ordering import Lane
 
 
@@ -311,6 +312,21 @@ class Subscription:
         beyond = self.skips[0][1] if self.skips and self.skips[0][0] <= self.cursor else self.cursor
         lowest = min(self.lows[0], beyond) if self.lows else beyond
         return min([lowest, *(lane.held[0] for lane in self.lanes.values() if lane.held)])
+
+    def skips_over(self, offset: int) -> bool:
+        """Whether a skip holds an offset. There may be many skips: acks by a publisher's receipt make them."""
+        place = bisect_right(self.skips, (offset, MAX_OFFSET)) - 1
+        return place >= 0 and offset < self.skips[place][1]
+
+    def is_unused(self, now: int) -> bool:
+        """Whether it was not used for its time to live."""
+        ttl = self.options.expiration_seconds
+        return bool(ttl) and now - self.used_at >= ttl * SECOND
+
+    def note_holder(self, holder: str, messages: Iterable[Message]) -> None:
+        """Who just got messages; by ordering key, derived."""
+        for key in {message.ordering_key for message in messages} & self.lanes.keys():
+            self.lanes[key].holder = holder
 
     # ------------------------------------------------------------------ dump and load
 

@@ -1,6 +1,7 @@
 """A topic: a log with offsets 0, 1, 2 ... without gaps, of which the messages from `head` on are kept.
 
-The rule kept here: these methods apply facts and decide nothing; they are the only code that changes a topic.
+These methods apply facts and decide nothing; they are the only code that changes a topic. Fields marked "derived"
+are no state: no dump has them, and commands may write them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Topology: topics, subscriptions and the documents of the doors come and go.
 
-The rule kept here: names are checked, numbers are given once and never again, and whatever is deleted takes
-with it all that could still point to it.
+Numbers are given once and never again, and whatever is deleted takes with it all that could still point to it.
 """
 
 from __future__ import annotations
 
-from penstock.broker.consuming import Consuming
 from penstock.broker.facts import (
     Detached,
     DocumentPut,
@@ -20,8 +18,10 @@ from penstock.broker.facts import (
     Touched,
 )
 from penstock.broker.filters import compile_filter
+from penstock.broker.ledger import Ledger
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.broker.names import NUMBERS_MAX, first_id
+from penstock.broker.returning import expire_unused
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.errors import (
@@ -35,80 +35,90 @@ NAME_MAX_BYTES = 1024
 WEEK_SECONDS = 7 * 86400
 
 
-class Topology(Consuming):
-    def create_topic(self, now: int, name: str, options: TopicOptions | None = None) -> Topic:
-        check_name(name)
-        options = options or TopicOptions()
-        _check_topic_options(options)
-        if name in self.state.topic_names:
-            raise AlreadyExistsError(f"Topic already exists: {name}")
-        number = self._next_number()
-        self.emit(TopicCreated(number, name, now, options, first_id(self.state.identity, number)))
-        return self.state.topic_names[name]
+def create_topic(ledger: Ledger, now: int, name: str, options: TopicOptions | None = None) -> Topic:
+    check_name(name)
+    options = options or TopicOptions()
+    _check_topic_options(options)
+    if name in ledger.state.topic_names:
+        raise AlreadyExistsError(f"Topic already exists: {name}")
+    number = _next_number(ledger)
+    ledger.emit(TopicCreated(number, name, now, options, first_id(ledger.state.identity, number)))
+    return ledger.state.topic_names[name]
 
-    def change_topic(self, name: str, options: TopicOptions) -> Topic:
-        topic = self.state.topic(name)
-        _check_topic_options(options)
-        self.emit(TopicChanged(topic.number, options))
-        return topic
 
-    def delete_topic(self, name: str) -> None:
-        """The log goes; subscriptions stay, detached, and still say what they read."""
-        topic = self.state.topic(name)
-        for number in sorted(topic.readers):
-            self.emit(Detached(number))
-        self.emit(TopicDeleted(topic.number))
-        self.cache.drop(topic.number)
+def change_topic(ledger: Ledger, name: str, options: TopicOptions) -> Topic:
+    topic = ledger.state.topic(name)
+    _check_topic_options(options)
+    ledger.emit(TopicChanged(topic.number, options))
+    return topic
 
-    def create_subscription(
-        self, now: int, name: str, topic_name: str, options: SubscriptionOptions | None = None
-    ) -> Subscription:
-        """A new subscription sees what is published from now on."""
-        check_name(name)
-        options = options or SubscriptionOptions()
-        check_subscription_options(options)
-        topic = self.state.topic(topic_name)
-        self.expire_unused(now, name)
-        if name in self.state.subscription_names:
-            raise AlreadyExistsError(f"Subscription already exists: {name}")
-        number = self._next_number()
-        self.emit(SubscriptionCreated(number, name, topic.number, topic.name, topic.tail, topic.position, now, options))
-        return self.state.subscriptions[number]
 
-    def change_subscription(self, name: str, options: SubscriptionOptions) -> Subscription:
-        subscription = self.state.subscription(name)
-        check_subscription_options(options)
-        if options.ordering != subscription.options.ordering:
-            raise InvalidArgumentError("Message ordering cannot be changed once a subscription exists")
-        self.emit(SubscriptionChanged(subscription.number, options))
-        return subscription
+def delete_topic(ledger: Ledger, name: str) -> None:
+    """The log goes; subscriptions stay, detached, and still say what they read."""
+    topic = ledger.state.topic(name)
+    for number in sorted(topic.readers):
+        ledger.emit(Detached(number))
+    ledger.emit(TopicDeleted(topic.number))
+    ledger.cache.drop(topic.number)
 
-    def delete_subscription(self, name: str) -> None:
-        self.emit(SubscriptionDeleted(self.state.subscription(name).number))
 
-    def detach_subscription(self, name: str) -> None:
-        subscription = self.state.subscription(name)
-        if not subscription.detached:
-            self.emit(Detached(subscription.number))
+def create_subscription(
+    ledger: Ledger, now: int, name: str, topic_name: str, options: SubscriptionOptions | None = None
+) -> Subscription:
+    """A new subscription sees what is published from now on."""
+    check_name(name)
+    options = options or SubscriptionOptions()
+    check_subscription_options(options)
+    topic = ledger.state.topic(topic_name)
+    expire_unused(ledger, now, name)
+    if name in ledger.state.subscription_names:
+        raise AlreadyExistsError(f"Subscription already exists: {name}")
+    number = _next_number(ledger)
+    ledger.emit(SubscriptionCreated(number, name, topic.number, topic.name, topic.tail, topic.position, now, options))
+    return ledger.state.subscriptions[number]
 
-    def touch_subscription(self, now: int, name: str) -> None:
-        """Say that someone is there, where nothing else would show it."""
-        self.emit(Touched(self.state.subscription(name).number, now))
 
-    # ------------------------------------------------------------------ documents
+def change_subscription(ledger: Ledger, name: str, options: SubscriptionOptions) -> Subscription:
+    subscription = ledger.state.subscription(name)
+    check_subscription_options(options)
+    if options.ordering != subscription.options.ordering:
+        raise InvalidArgumentError("Message ordering cannot be changed once a subscription exists")
+    ledger.emit(SubscriptionChanged(subscription.number, options))
+    return subscription
 
-    def put_document(self, kind: str, name: str, body: bytes) -> None:
-        self.emit(DocumentPut(kind, name, body))
 
-    def remove_document(self, kind: str, name: str) -> None:
-        if name not in self.state.documents.get(kind, {}):
-            raise NotFoundError(f"Document not found: {name}")
-        self.emit(DocumentRemoved(kind, name))
+def delete_subscription(ledger: Ledger, name: str) -> None:
+    ledger.emit(SubscriptionDeleted(ledger.state.subscription(name).number))
 
-    def _next_number(self) -> int:
-        if self.state.next_number >= NUMBERS_MAX:
-            raise ResourceExhaustedError("This store has numbered its last topic or subscription")
-        return self.state.next_number
+
+def detach_subscription(ledger: Ledger, name: str) -> None:
+    subscription = ledger.state.subscription(name)
+    if not subscription.detached:
+        ledger.emit(Detached(subscription.number))
+
+
+def touch_subscription(ledger: Ledger, now: int, name: str) -> None:
+    """Say that someone is there, where nothing else would show it."""
+    ledger.emit(Touched(ledger.state.subscription(name).number, now))
+
+
+# ------------------------------------------------------------------ documents
+
+
+def put_document(ledger: Ledger, kind: str, name: str, body: bytes) -> None:
+    ledger.emit(DocumentPut(kind, name, body))
+
+
+def remove_document(ledger: Ledger, kind: str, name: str) -> None:
+    if name not in ledger.state.documents.get(kind, {}):
+        raise NotFoundError(f"Document not found: {name}")
+    ledger.emit(DocumentRemoved(kind, name))
+
+
+def _next_number(ledger: Ledger) -> int:
+    if ledger.state.next_number >= NUMBERS_MAX:
+        raise ResourceExhaustedError("This store has numbered its last topic or subscription")
+    return ledger.state.next_number
 
 
 def check_name(name: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from penstock.broker.housekeeping import Broker
+from penstock.broker.broker import Broker
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.engine.views import SubscriptionMetadata, TopicMetadata
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from penstock.broker.broker import Broker
 from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
 from penstock.broker.dump import SnapshotDump
-from penstock.broker.housekeeping import Broker
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message, SubscriptionOptions
 from penstock.broker.names import MAX_OFFSET

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from penstock.broker.broker import Broker
 from penstock.broker.facts import Fact, Published, Removed, Returned, SubscriptionChanged, SubscriptionCreated
-from penstock.broker.housekeeping import Broker
 from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes

@@ -5,7 +5,7 @@ The rule kept here: both come into being in one step, so that no message can sli
 
 from __future__ import annotations
 
-from penstock.broker.housekeeping import Broker
+from penstock.broker.broker import Broker
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.errors import FailedPreconditionError
 

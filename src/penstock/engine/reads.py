@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from penstock.broker.housekeeping import Broker
+from penstock.broker.broker import Broker
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Message
 from penstock.journal.port import Journal

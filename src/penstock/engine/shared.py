@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from penstock.broker.broker import Broker
 from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.dump import SnapshotDump
-from penstock.broker.housekeeping import Broker
 from penstock.broker.limits import Limits
 from penstock.broker.model import SECOND, Draft
 from penstock.broker.publishing import Appended

@@ -6,7 +6,7 @@ or from the last time it was seen there.
 
 from __future__ import annotations
 
-from penstock.broker.housekeeping import Broker
+from penstock.broker.broker import Broker
 from penstock.broker.model import SECOND, Message
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from penstock.broker.housekeeping import Broker
+from penstock.broker.broker import Broker
 from penstock.broker.model import SECOND, Draft, SubscriptionOptions
 
 NOW = 1_000 * SECOND

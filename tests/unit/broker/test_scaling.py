@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from penstock import Draft, Limits, ManualClock, MessageQueue, SubscriptionOptions
-from penstock.broker.housekeeping import Broker
+from penstock.broker.broker import Broker
 
 FEW, MANY = 3, 1_000
 TIMES = 5
