@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -31,13 +32,13 @@ class Trouble:
         self._publish = pubsub.session.queue.publish
         pubsub.session.queue.publish = self.publish  # type: ignore[method-assign]
 
-    async def publish(self, topic_name: str, drafts: Sequence[Draft]) -> Appended:
+    async def publish(self, topic_name: str, drafts: Sequence[Draft], **more: Any) -> Appended:
         self.batches.append(len(drafts))
         if self.gate is not None:
             await self.gate.wait()
         if self.on:
             raise UnavailableError("trouble")
-        return await self._publish(topic_name, drafts)
+        return await self._publish(topic_name, drafts, **more)
 
 
 @story()
