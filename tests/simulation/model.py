@@ -3,8 +3,10 @@
 The rule kept here: written from the specification (seed 004) and section 5 of the design, never from the code it
 judges; slow and obvious. Every subscription owns a copy of every message it has not finished with (BR-003).
 
-Three things the specification leaves open, and what is done about them:
+Four things the specification leaves open, and what is done about them:
 - Time is noticed when someone looks: by a pull or a peek of that subscription, and once a second by any command.
+- Messages older than a subscription keeps them leave when the broker looks at their topic: `looked` tells the model
+  at which it did, and `check_retention` how late that may be. Which of them leave is the model's to say.
 - A message that a filter keeps out, or that outlived its time, may stay in the backlog until the subscription comes
   to it. Such a message is `dead`: never delivered, and counted or not as the broker likes.
 - A log is shortened when the broker likes: `heads` tells the model where each begins, and `needed` what must be there.
@@ -105,12 +107,29 @@ class Model:
 
     # ------------------------------------------------------------------ time
 
-    def tick(self) -> None:
-        """Any command looks around, once a second."""
+    def tick(self, looked: set[str]) -> None:
+        """Any command looks around, once a second; `looked`: at the age of messages of these topics as well."""
         if self.now >= self.tick_at:
             self.tick_at = self.now + SECOND
             for subscription in self.subscriptions.values():
                 self.notice(subscription)
+            for subscription in self.subscriptions.values():
+                if subscription.topic is not None and subscription.topic.name in looked:
+                    self._lapse(subscription)
+                self._check_retention(subscription)
+        else:
+            assert not looked, "nothing says that it is time to look"
+
+    def _lapse(self, subscription: Subscription) -> None:
+        """Unacked or not, leased or not: what is older than the subscription keeps it is gone."""
+        for offset in subscription.older_than(self.now - _retention(subscription.options)):
+            del subscription.queue[offset]
+
+    def _check_retention(self, subscription: Subscription) -> None:
+        """The broker looks every second, or once in a hundredth of the shortest retention if that is longer."""
+        latest = self.now - _retention(subscription.options) * 101 // 100 - SECOND
+        late = subscription.older_than(latest)
+        assert not late, f"{subscription.name} still has {late}, which are too old"
 
     def notice(self, subscription: Subscription) -> None:
         """Leases that are over end, the longest over first (BR-008)."""
@@ -302,8 +321,14 @@ class Model:
         subscription.queue = {message.offset: _fresh(message) for message in later}
 
     def _retained_from(self, subscription: Subscription) -> list[int]:
-        retained = [0] if subscription.topic is not None and subscription.topic.retained else []
-        return [*retained, subscription.start] if subscription.options.retain_acked else retained
+        """Where that begins which a subscription may go back to although it is acked: for its topic, for itself."""
+        topic = subscription.topic
+        retained = [0] if topic is not None and topic.retained else []
+        if topic is not None and subscription.options.retain_acked:
+            since = self.now - _retention(subscription.options)
+            young = [m.offset for m in topic.log[subscription.start :] if m.at >= since]
+            retained.append(young[0] if young else len(topic.log))
+        return retained
 
     def purge(self, name: str) -> None:
         self.attached(name)[0].queue = {}
@@ -357,6 +382,10 @@ def _fresh(message: Message) -> Copy:
 def _later(subscription: Subscription, copy: Copy) -> list[Copy]:
     """A message and those of its key behind it: they come back together."""
     return [other for other in subscription.lane(copy) if other.message.offset >= copy.message.offset]
+
+
+def _retention(options: SubscriptionOptions) -> int:
+    return int(options.retention_seconds * SECOND)
 
 
 def _stuck(options: SubscriptionOptions, copy: Copy) -> int:

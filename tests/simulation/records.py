@@ -83,6 +83,9 @@ class Subscription:
         copies = [self.queue[offset] for offset in sorted(self.queue)]
         return [copy for copy in copies if not self.is_dead(copy, now)]
 
+    def older_than(self, at: int) -> list[int]:
+        return [offset for offset, copy in self.queue.items() if copy.message.at < at]
+
     def lane(self, copy: Copy) -> list[Copy]:
         """The copies that have to keep their order with this one, itself included, in that order."""
         if not self.options.ordering or not copy.message.key:

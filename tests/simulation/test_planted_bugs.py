@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from penstock import InternalError
 from penstock.broker import consuming, returning
 from penstock.broker.broker import Broker
 from penstock.broker.facts import Acked, Fact
@@ -31,8 +32,9 @@ from tests.simulation.test_model import Machine
 from tests.simulation.test_readers import Readers
 from tests.simulation.text import test_windows as windows
 
+FOUND = (AssertionError, IndexError, KeyError, InternalError)
 EXAMPLES_MAX = 3_000
-SEED = 4  # each of the first four finds all of them; with this one it takes the least time
+SEED = 3  # with each of the first five all are found; with this one it takes the least time
 SEEDS = range(4)
 
 
@@ -157,21 +159,21 @@ def _stuck_letters_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-FOUND_BY_MODEL: list[Plant] = [
-    _acks_not_written,
-    _every_receipt_is_good,
-    _receipts_outlive_their_lease,
-    _attempts_not_counted,
-    _order_ignored_after_nack,
-    _order_ignored,
-    _seek_off_by_one,
-    _acked_messages_come_back,
-    _dead_letter_not_published,
-    _backoff_forgotten,
-    _stuck_letters_loop,
-    _leases_go_by_the_wall_clock,
-    _unseen_dead_lettered,
-]
+FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options that every subscription has, so that it is found soon
+    _acks_not_written: {},
+    _every_receipt_is_good: {},
+    _receipts_outlive_their_lease: {},
+    _attempts_not_counted: {},
+    _order_ignored_after_nack: {"ordering": True, "ordering_window": 3, "filter": ""},
+    _order_ignored: {},
+    _seek_off_by_one: {"filter": ""},
+    _acked_messages_come_back: {"filter": "", "retain_acked": False},
+    _dead_letter_not_published: {"dead_letter_topic": "dead", "max_delivery_attempts": 1},
+    _backoff_forgotten: {"retry_minimum_seconds": 60, "retry_maximum_seconds": 60, "dead_letter_topic": ""},
+    _stuck_letters_loop: {"dead_letter_topic": "nowhere", "max_delivery_attempts": 1, "retry_minimum_seconds": 0},
+    _leases_go_by_the_wall_clock: {},
+    _unseen_dead_lettered: {"dead_letter_topic": "dead", "max_delivery_attempts": 2},
+}
 FOUND_BY_READERS: list[Plant] = [
     _loaded_over_the_next_chunk,
     _asked_for_leaves_first,
@@ -198,16 +200,18 @@ BOUNDED = settings(
 
 
 @pytest.mark.parametrize("plant", FOUND_BY_MODEL)
-def test_the_model_finds_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_finds_it(plant: Plant, rounds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the night without the help of chosen options, as it would have to find a bug that nobody knows."""
     plant(monkeypatch)
-    with pytest.raises((AssertionError, IndexError, KeyError)):
+    monkeypatch.setattr(Machine, "given", FOUND_BY_MODEL[plant] if rounds(1, 0) else {})
+    with pytest.raises(FOUND):
         run_state_machine_as_test(seeded(Machine, SEED), settings=BOUNDED)
 
 
 @pytest.mark.parametrize("plant", FOUND_BY_READERS)
 def test_the_readers_find_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    with pytest.raises((AssertionError, IndexError, KeyError)):
+    with pytest.raises(FOUND):
         run_state_machine_as_test(seeded(Readers, SEED), settings=BOUNDED)
 
 
