@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.doors.text.connection import Connection
+from penstock.doors.text.connection import TextConnection
 from penstock.doors.text.limits import Limits
 from penstock.doors.text.server import TextDoor
 from penstock.engine.async_queue import AsyncMessageQueue
@@ -105,7 +105,7 @@ async def attack(*sessions: list[bytes]) -> None:
 
 
 async def one_client(door: TextDoor, pieces: list[bytes], expected: dict[bytes, list[bytes]]) -> None:
-    connection, wire = Connection(door), Wire()
+    connection, wire = TextConnection(door), Wire()
     connection.connection_made(cast(asyncio.Transport, wire))
     for piece in pieces:
         if wire.closed or connection._ending:
@@ -120,7 +120,7 @@ async def one_client(door: TextDoor, pieces: list[bytes], expected: dict[bytes, 
     await door.queues.rest()
 
 
-def held_bytes(connection: Connection) -> int:
+def held_bytes(connection: TextConnection) -> int:
     reader = connection._decoder._reader
     return reader._held_bytes + sum(len(content) for _, content in reader._packages)
 

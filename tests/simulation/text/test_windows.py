@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import cast
 
 from penstock.doors.resources import QUEUE_OPTIONS
-from penstock.doors.text.connection import Connection
+from penstock.doors.text.connection import TextConnection
 from penstock.doors.text.server import TextDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
@@ -35,7 +35,7 @@ class Program:
 
     def __init__(self, door: TextDoor, taken: Counter[bytes], chance: random.Random) -> None:
         self._taken, self._chance = taken, chance
-        self._wire, self._connection = Wire(), Connection(door)
+        self._wire, self._connection = Wire(), TextConnection(door)
         self._connection.connection_made(cast(asyncio.Transport, self._wire))
         self._session = Session(lambda: None)
         self._session.connected()
