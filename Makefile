@@ -16,7 +16,7 @@ LOCK := .venv-lock
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup serve test check bench pipeline nightly lock clean python $(addprefix nightly-,doors journal model broker text soak spark oldest)
+.PHONY: help setup serve test check bench pipeline nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest)
 
 help: ## this list
 	@echo "Penstock, a durable message broker. Targets:"
@@ -82,6 +82,9 @@ lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
 	$(COMPILE) --extra google --extra azure --extra flight --constraint locks/test.txt --output-file locks/serve.txt \
 		pyproject.toml locks/build.in
 	$(COMPILE) --output-file locks/spark42.txt locks/spark42.in
+
+docs: $(DEV)/.stamp ## write docs/settings.md from the fields of the settings
+	@$(DEV)/bin/python -m tests.tidy.settings_page > docs/settings.md
 
 clean: ## remove environments and caches; penstock-data stays
 	rm -rf $(SERVE) $(DEV) $(OLDEST) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

@@ -91,7 +91,7 @@ def server_limits(settings: Settings) -> Limits:
         SERVER_LIMITS,
         retention_seconds=settings.retention_seconds,
         retention_bytes=settings.retention_bytes,
-        seek_all=settings.pubsub_seek_all,
+        seek_all=settings.pubsub.seek_all,
         queue_max_messages=settings.queue_messages_max,
         queue_max_bytes=settings.queue_bytes_max,
     )
@@ -103,44 +103,34 @@ def _open_http(settings: Settings, queue: AsyncMessageQueue, condition: Conditio
 
     return HttpDoor(
         host=settings.host,
-        port=settings.http_port or 0,
+        port=settings.http.port or 0,
         statistics=queue,
         condition=condition,
         log=logging.getLogger("penstock.doors.http"),
         version=installed_version(),
-        allowed_hosts=settings.http_allowed_hosts,
+        options=settings.http,
         budget=budget,
     )
 
 
 def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
     from penstock.doors.azure.accounts import read_accounts
-    from penstock.doors.azure.server import AzureDoor, Options
+    from penstock.doors.azure.server import AzureDoor
 
     return AzureDoor(
         host=settings.host,
-        port=settings.azure_port or 0,
+        port=settings.azure.port or 0,
         queue=queue,
-        accounts=read_accounts(settings.azure_accounts),
+        accounts=read_accounts(settings.azure.accounts),
         log=logging.getLogger("penstock.doors.azure"),
         budget=budget,
-        options=Options(
-            certificate=settings.azure_tls_cert,
-            private_key=settings.azure_tls_key,
-            bearer=settings.azure_oauth == "basic",
-            dialect=settings.azure_dialect,
-            receipt_errors=settings.azure_receipt_errors,
-            poison_after=settings.azure_poison_after,
-            poll_seconds=settings.azure_poll_seconds,
-            message_bytes_max=settings.azure_message_bytes_max,
-            keep_alive_seconds=settings.azure_keep_alive_seconds,
-        ),
+        options=settings.azure,
     )
 
 
 def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
     try:
-        from penstock.doors.google.server import GoogleDoor, Options
+        from penstock.doors.google.server import GoogleDoor
     except ImportError as error:
         raise UnavailableError(
             f"the pubsub door needs {error.name}: install penstock[google], or close it with --pubsub-port off"
@@ -148,48 +138,27 @@ def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condit
 
     return GoogleDoor(
         host=settings.host,
-        port=settings.pubsub_port or 0,
+        port=settings.pubsub.port or 0,
         queue=queue,
         condition=condition,
         log=logging.getLogger("penstock.doors.google"),
         budget=budget,
-        options=Options(
-            certificate=settings.pubsub_tls_cert,
-            private_key=settings.pubsub_tls_key,
-            tokens=settings.pubsub_tokens,
-            origins=settings.pubsub_cors_origins,
-            may_reset=settings.memory or settings.pubsub_reset,
-            push_allow=settings.push_allow,
-            own_ports=[port for name in DOORS if (port := settings.port_of(name))],
-        ),
+        options=replace(settings.pubsub, reset=settings.memory or settings.pubsub.reset),
+        own_ports=[port for name in DOORS if (port := settings.port_of(name))],
     )
 
 
 def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
-    from penstock.doors.text.limits import Limits as TextLimits
     from penstock.doors.text.server import TextDoor
-    from penstock.wire.trust import server_context
 
     return TextDoor(
         host=settings.host,
-        port=settings.text_port or 0,
+        port=settings.text.port or 0,
         queue=queue,
         project=settings.default_project,
         log=logging.getLogger("penstock.doors.text"),
         budget=budget,
-        limits=TextLimits(
-            content_bytes_max=settings.text_message_bytes_max,
-            window_max=settings.text_window_max,
-            connections_max=settings.text_connections_max,
-            connections_per_address_max=settings.text_connections_per_address_max,
-            frame_seconds=settings.text_frame_seconds,
-            idle_seconds=settings.text_idle_seconds,
-            write_seconds=settings.text_write_seconds,
-        ),
-        unix_path=settings.text_unix_socket,
-        tls=server_context(
-            "text", settings.text_tls_cert, settings.text_tls_key, client_ca=settings.text_tls_client_ca
-        ),
+        options=settings.text,
     )
 
 
@@ -197,21 +166,17 @@ def _open_flight(settings: Settings, queue: AsyncMessageQueue, condition: Condit
     if find_spec("pyarrow") is None:  # looked for, not imported: only the reader process pays for it
         log.warning("the flight door stays closed: it needs pyarrow (pip install penstock[flight])")
         return None
-    from penstock.doors.flight.server import FlightDoor, Options
+    from penstock.doors.flight.server import FlightDoor
 
     return FlightDoor(
         host=settings.host,
-        port=settings.flight_port or 0,
+        port=settings.flight.port or 0,
         queue=queue,
+        project=settings.default_project,
+        data=None if settings.memory else settings.data,
         log=logging.getLogger("penstock.doors.flight"),
         budget=budget,
-        options=Options(
-            project=settings.default_project,
-            data=None if settings.memory else settings.data,
-            certificate=settings.flight_tls_cert,
-            private_key=settings.flight_tls_key,
-            tokens=settings.flight_tokens,
-        ),
+        options=settings.flight,
     )
 
 

@@ -1,115 +1,139 @@
 """Every setting of the server, in one frozen record, and where its values come from.
 
-    flags  >  environment (PENSTOCK_HTTP_PORT=...)  >  TOML file (http_port = ...)  >  defaults
+    flags  >  environment (PENSTOCK_HTTP_PORT=...)  >  TOML file (http_port = ..., or port = ... in [http])  >  defaults
 
-The rule kept here: a setting has one name, spelled alike in all four places, with its unit in it; a wrong value is
-refused with one sentence that names the setting, where it stood and what would be right.
+The rule kept here: a setting is one field, and everything else follows from it: its names, its default, its help and
+its line in docs/settings.md. A wrong value is refused with one sentence that names it as the user spelled it.
 """
 
 from __future__ import annotations
 
-import math
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
-from ipaddress import ip_network
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
-import msgspec
-
+from penstock.doors.azure.options import AzureOptions
+from penstock.doors.flight.options import FlightOptions
+from penstock.doors.google.options import GoogleOptions
+from penstock.doors.http.options import HttpOptions
+from penstock.doors.text.options import TextOptions
 from penstock.errors import InvalidArgumentError
+from penstock.fields import Bytes, Count, File, Folder, Kind, Project, Seconds, Switch, Text, one_of, setting
 
-PORTS = ("pubsub_port", "azure_port", "text_port", "flight_port", "http_port")
-LOG_LEVELS = ("debug", "info", "warning", "error")
-LOG_FORMATS = ("text", "json")
-ENVIRONMENT_PREFIX = "PENSTOCK_"
+PREFIX = "PENSTOCK_"
+MIB = 1 << 20
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    host: str = "127.0.0.1"
-    pubsub_port: int | None = 8085  # 0: any free port; None: the door stays closed
-    azure_port: int | None = 10001
-    text_port: int | None = 9123
-    flight_port: int | None = 8815
-    http_port: int | None = 8090
-    http_allowed_hosts: tuple[str, ...] = ()  # names the HTTP door answers to besides this machine's own
-    pubsub_tokens: tuple[str, ...] = ()  # bearer tokens the Pub/Sub door asks for; none: it asks for nothing
-    pubsub_tls_cert: str | None = None  # PEM files; with them the Pub/Sub door speaks TLS only
-    pubsub_tls_key: str | None = None
-    pubsub_cors_origins: tuple[str, ...] = ()  # web pages that may call it besides this machine's own; "*": every page
-    pubsub_seek_all: bool = False  # a seek reaches what the server retains, not only what subscription and topic do
-    pubsub_reset: bool = False  # POST /reset forgets everything; with `memory` it always may
-    push_allow: tuple[str, ...] = ()  # networks (127.0.0.0/8) that push may reach besides public ones over https
-    flight_tokens: tuple[str, ...] = ()  # bearer tokens the Flight door asks for; none: it asks for nothing
-    flight_tls_cert: str | None = None  # PEM files; with them the Flight door speaks TLS only
-    flight_tls_key: str | None = None
-    azure_accounts: str | None = None  # name:key1[:key2];other:key. None: the development account, on this machine
-    azure_tls_cert: str | None = None  # PEM files; with them the Azure door speaks TLS only
-    azure_tls_key: str | None = None
-    azure_oauth: str = "off"  # basic: bearer tokens are taken at their word, over TLS
-    azure_dialect: bool = True  # the paths of the specification, /queue/{account}/...
-    azure_receipt_errors: str = "azurite"  # for an old pop receipt. azurite: 400, azure: 404
-    azure_poison_after: int = 0  # deliveries before a message moves to the -poison queue; 0: never
-    azure_poll_seconds: float = 0  # how long an empty get waits for a message; 0: not at all
-    azure_message_bytes_max: int = 65536
-    azure_keep_alive_seconds: float = 60
-    default_project: str = "penstock"  # where queues of doors without projects live
-    text_unix_socket: str | None = None  # a path where the text door listens as well
-    text_tls_cert: str | None = None  # PEM files; with them the text door speaks TLS only
-    text_tls_key: str | None = None
-    text_tls_client_ca: str | None = None  # only clients whose certificate this one signed
-    text_message_bytes_max: int = 10 << 20
-    text_window_max: int = 10_000  # messages of a queue outstanding on a connection
-    text_connections_max: int = 16_384
-    text_connections_per_address_max: int = 12_288
-    text_frame_seconds: float = 30  # from the first byte of a message to its last
-    text_idle_seconds: float = 600  # without a byte from a client that consumes nothing; 0: for ever
-    text_write_seconds: float = 30  # in which a client reads nothing of what waits for it
-    data: str = "./penstock-data"
-    memory: bool = False  # keep nothing on disk; `data` is then not used
-    accept_loss: bool = False  # open a store that lost its last commits, and go on without them
-    ready_file: str | None = None  # written once every door answers, removed at exit
-    retention_seconds: float = 86400  # of acked messages, per topic; 0: keep none
-    retention_bytes: int = 0  # of acked messages, per topic; 0: no cap
-    queue_messages_max: int = 0  # waiting per subscription, then publishes are refused; 0: no limit
-    queue_bytes_max: int = 0
-    buffer_bytes_max: int = 256 << 20  # of requests being read and answers not taken, all doors together; 0: no limit
-    log_level: str = "info"
-    log_format: str = "text"
-    grace_seconds: float = 10  # for requests in progress when the server stops
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    host: Text = setting("127.0.0.1", "Address to listen on.")
+    data: Folder = setting("./penstock-data", "Folder of the store.")
+    memory: Switch = setting(False, "Keep everything in memory only; data is then not used.")
+    accept_loss: Switch = setting(False, "Open a store that lost its last commits, without them.")
+    ready_file: File = setting(None, "Write pid and addresses here, as JSON, once every door answers.")
+    default_project: Project = setting("penstock", "Where queues of doors without projects live.")
+    retention_seconds: Seconds = setting(86400, "Every topic keeps acked messages so long; 0: not at all.")
+    retention_bytes: Bytes = setting(0, "At most so many bytes of them per topic; 0: no cap.")
+    queue_messages_max: Count = setting(0, "Refuse publishes beyond so many waiting per subscription; 0: no limit.")
+    queue_bytes_max: Bytes = setting(0, "Refuse publishes beyond so many waiting per subscription; 0: no limit.")
+    buffer_bytes_max: Bytes = setting(
+        256 << 20, "Requests being read and answers not taken, all doors together; 0: no limit."
+    )
+    log_level: Annotated[str, one_of("debug", "info", "warning", "error")] = setting(
+        "info", "The least serious level that is logged."
+    )
+    log_format: Annotated[str, one_of("text", "json")] = setting("text", "json gives one object a line.")
+    grace_seconds: Seconds = setting(10, "To finish requests when stopping.")
+    # The doors, each by the name of its section.
+    pubsub: GoogleOptions = field(default_factory=GoogleOptions)
+    azure: AzureOptions = field(default_factory=AzureOptions)
+    text: TextOptions = field(default_factory=TextOptions)
+    flight: FlightOptions = field(default_factory=FlightOptions)
+    http: HttpOptions = field(default_factory=HttpOptions)
 
     def port_of(self, door: str) -> int | None:
         """The port a door was given, by the door's name."""
-        port: int | None = getattr(self, f"{door}_port", None)
+        port: int | None = getattr(getattr(self, door, None), "port", None)
         return port
 
 
-class Source(NamedTuple):
-    """One place settings come from, and how a setting is spelled there."""
+class Setting(NamedTuple):
+    """One setting in all its forms."""
 
-    values: Mapping[str, object]
-    spell: Callable[[str], str]
+    section: str  # "" for the server's own
+    key: str
+    name: str
+    kind: Kind
+    default: Any
+    help: str
+    secret: bool
+
+    @property
+    def many(self) -> bool:
+        return isinstance(self.default, tuple)
+
+    @property
+    def flag(self) -> str:
+        """A list has one flag per name, in the singular; a switch that is on has one that puts it off."""
+        name = self.name.removesuffix("s") if self.many else self.name
+        return ("--no-" if self.default is True else "--") + name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+    @property
+    def shown(self) -> str:
+        """The default as one would write it; empty for none."""
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if self.kind.metavar == "BYTES" and self.default >= MIB:
+            return f"{self.default} ({self.default // MIB} MiB)"
+        return str(self.default) if self.default not in (None, ()) else ""
+
+    @property
+    def sentences(self) -> str:
+        choices = f" One of {', '.join(self.kind.choices)}." if self.kind.choices else ""
+        return f"{self.help}{choices}{' Repeat for more.' if self.many else ''}"
+
+
+def _declared(record: type, section: str = "") -> Iterator[Setting]:
+    hints = get_type_hints(record, include_extras=True)
+    for each in fields(record):
+        mark = each.metadata.get("setting")
+        if mark is not None:
+            name = mark.name or (f"{section}_{each.name}" if section else each.name)
+            kind = hints[each.name].__metadata__[0]
+            yield Setting(section, each.name, name, kind, each.default, mark.help, mark.secret)
+        elif not section:
+            yield from _declared(hints[each.name], each.name)
+
+
+SETTINGS = {each.name: each for each in _declared(Settings)}
+DOORS = tuple(dict.fromkeys(each.section for each in SETTINGS.values() if each.section))
 
 
 def load_settings(
     *, flags: Mapping[str, object], environment: Mapping[str, str], config: Mapping[str, object] | None = None
 ) -> Settings:
     """The settings in force. A flag that is None was not given. InvalidArgumentError names what is wrong."""
-    sources = [
-        Source(config or {}, lambda name: f"{name} in the settings file"),
-        Source(_from_environment(environment), lambda name: ENVIRONMENT_PREFIX + name.upper()),
-        Source({name: value for name, value in flags.items() if value is not None}, _flag),
-    ]
     values: dict[str, Any] = {}
-    for source in sources:
-        _merge(values, dict(_parsed(source)), source)
-    _refuse_shared_ports(values)
-    return Settings(**values)
+    for source in (_in_file(config or {}), _in_environment(environment), _in_flags(flags)):
+        _merge(values, source)
+    sections: dict[str, dict[str, Any]] = {section: {} for section in ("", *DOORS)}
+    for name, value in values.items():
+        sections[SETTINGS[name].section][SETTINGS[name].key] = value
+    records = get_type_hints(Settings)
+    settings = Settings(**sections.pop(""), **{door: records[door](**given) for door, given in sections.items()})
+    _refuse_shared_ports(settings)
+    return settings
 
 
 def read_config(path: str) -> dict[str, object]:
     """The content of a settings file."""
+    import tomllib
+
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -119,180 +143,76 @@ def read_config(path: str) -> dict[str, object]:
 
 
 def installed_version() -> str:
+    from importlib import metadata
+
     try:
         return metadata.version("penstock")
     except metadata.PackageNotFoundError:  # run from a source tree
         return "0+source"
 
 
-def _flag(name: str) -> str:
-    # The one setting that is a list is given one flag per name.
-    name = "http_allowed_host" if name == "http_allowed_hosts" else name
-    return f"--{name.replace('_', '-')}"
+class Given(NamedTuple):
+    """A value as somebody gave it, and how they spelled its setting."""
+
+    name: str
+    value: object
+    spelled: str
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    spelled = {ENVIRONMENT_PREFIX + name.upper(): name for name in PARSERS}
-    return {spelled[variable]: text for variable, text in environment.items() if variable in spelled}
+def _in_flags(flags: Mapping[str, object]) -> Iterator[Given]:
+    for name, value in flags.items():
+        if value is not None:
+            yield Given(name, value, SETTINGS[name].flag)
 
 
-def _parsed(source: Source) -> Iterator[tuple[str, Any]]:
-    for name, value in source.values.items():
-        if name not in PARSERS:
-            raise InvalidArgumentError(f"{source.spell(name)}: there is no such setting")
-        try:
-            yield name, PARSERS[name](value)
-        except ValueError as error:
-            given = "" if name in SECRETS else f", not {_shown(value)}"
-            raise InvalidArgumentError(f"{source.spell(name)}: expected {error}{given}") from error
+def _in_environment(environment: Mapping[str, str]) -> Iterator[Given]:
+    for each in SETTINGS.values():
+        if each.variable in environment:
+            yield Given(each.name, environment[each.variable], each.variable)
 
 
-def _merge(values: dict[str, Any], new: dict[str, Any], source: Source) -> None:
+def _in_file(config: Mapping[str, object]) -> Iterator[Given]:
+    nested = {(each.section, each.key): each.name for each in SETTINGS.values() if each.section}
+    for name, value in config.items():
+        if name not in DOORS:
+            yield Given(name, value, f"{name} in the settings file")
+        elif not isinstance(value, dict):
+            raise InvalidArgumentError(f"{name} in the settings file: expected a table, [{name}]")
+        else:
+            for key, inner in value.items():
+                yield Given(nested.get((name, key), ""), inner, f"{key} in [{name}] of the settings file")
+
+
+def _merge(values: dict[str, Any], source: Iterator[Given]) -> None:
     """Lay one source over the lesser ones. A folder and memory exclude each other, and the last word counts."""
+    new: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
+    for given in source:
+        if given.name in new:
+            raise InvalidArgumentError(f"{spelled[given.name]} and {given.spelled} are the same setting")
+        new[given.name], spelled[given.name] = _read(given), given.spelled
     if "data" in new and new.get("memory"):
-        raise InvalidArgumentError(f"{source.spell('data')} and {source.spell('memory')} exclude each other")
+        raise InvalidArgumentError(f"{spelled['data']} and {spelled['memory']} exclude each other")
     if "data" in new:
         values["memory"] = False
     values.update(new)
 
 
-def _refuse_shared_ports(values: Mapping[str, Any]) -> None:
+def _read(given: Given) -> Any:
+    known = SETTINGS.get(given.name)
+    if known is None:
+        raise InvalidArgumentError(f"{given.spelled}: there is no such setting")
+    try:
+        return known.kind.read(given.value)
+    except ValueError as error:
+        shown = "" if known.secret else f", not {repr(given.value)[:60]}"
+        raise InvalidArgumentError(f"{given.spelled}: expected {error}{shown}") from error
+
+
+def _refuse_shared_ports(settings: Settings) -> None:
     taken: dict[int, str] = {}
-    for name in PORTS:
-        port = values[name] if name in values else getattr(Settings(), name)
+    for door in DOORS:
+        port = settings.port_of(door)
         if port and port in taken:
-            raise InvalidArgumentError(f"{taken[port]} and {name} are both {port}; two doors need two ports")
-        taken[port or 0] = name
-
-
-def _shown(value: object) -> str:
-    return repr(value)[:60]
-
-
-# One parser per setting, for text (flags, environment) and typed values (files); a ValueError says what was expected.
-
-
-def _port(value: object) -> int | None:
-    if value == "off":
-        return None
-    port = _whole(value, 'a port from 0 to 65535 or "off"')
-    if port > 65535:
-        raise ValueError('a port from 0 to 65535 or "off"')
-    return port
-
-
-def _whole(value: object, expected: str = "a whole number, 0 or more") -> int:
-    text = str(value).strip()
-    if isinstance(value, bool | float) or not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise ValueError(expected)
-    return int(text)
-
-
-def _seconds(value: object) -> float:
-    expected = "a number of seconds, 0 or more"
-    try:
-        seconds = float(str(value))
-    except ValueError:
-        raise ValueError(expected) from None
-    if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
-        raise ValueError(expected)
-    return seconds
-
-
-def _switch(value: object) -> bool:
-    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    word = str(value).lower()
-    if word not in known:
-        raise ValueError("true or false")
-    return known[word]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise ValueError("some text")
-    return value.strip()
-
-
-def _project(value: object) -> str:
-    text = _text(value)
-    if "/" in text or " " in text:
-        raise ValueError("a project name without slashes and spaces")
-    return text
-
-
-def _names(value: object) -> tuple[str, ...]:
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, list | tuple):
-        raise ValueError("a list of names, or one text with commas")
-    return tuple(_text(name) for name in names)
-
-
-def _networks(value: object) -> tuple[str, ...]:
-    expected = "a list of networks such as 127.0.0.0/8"
-    try:
-        return tuple(str(ip_network(name, strict=False)) for name in _names(value))
-    except ValueError:
-        raise ValueError(expected) from None
-
-
-def _one_of(choices: tuple[str, ...]) -> Callable[[object], str]:
-    def parse(value: object) -> str:
-        word = str(value).lower()
-        if word not in choices:
-            raise ValueError(f"one of {', '.join(choices)}")
-        return word
-
-    return parse
-
-
-SECRETS = {"pubsub_tokens", "flight_tokens", "azure_accounts"}  # never repeated, whatever is wrong with them
-
-PARSERS: dict[str, Callable[[object], Any]] = {
-    "host": _text,
-    **dict.fromkeys(PORTS, _port),
-    "http_allowed_hosts": _names,
-    "pubsub_tokens": _names,
-    "pubsub_tls_cert": _text,
-    "pubsub_tls_key": _text,
-    "pubsub_cors_origins": _names,
-    "pubsub_seek_all": _switch,
-    "pubsub_reset": _switch,
-    "push_allow": _networks,
-    "flight_tokens": _names,
-    "flight_tls_cert": _text,
-    "flight_tls_key": _text,
-    "azure_accounts": _text,
-    "azure_tls_cert": _text,
-    "azure_tls_key": _text,
-    "azure_oauth": _one_of(("off", "basic")),
-    "azure_dialect": _switch,
-    "azure_receipt_errors": _one_of(("azurite", "azure")),
-    "azure_poison_after": _whole,
-    "azure_poll_seconds": _seconds,
-    "azure_message_bytes_max": _whole,
-    "azure_keep_alive_seconds": _seconds,
-    "default_project": _project,
-    "text_unix_socket": _text,
-    "text_tls_cert": _text,
-    "text_tls_key": _text,
-    "text_tls_client_ca": _text,
-    "text_message_bytes_max": _whole,
-    "text_window_max": _whole,
-    "text_connections_max": _whole,
-    "text_connections_per_address_max": _whole,
-    "text_frame_seconds": _seconds,
-    "text_idle_seconds": _seconds,
-    "text_write_seconds": _seconds,
-    "data": _text,
-    "memory": _switch,
-    "accept_loss": _switch,
-    "ready_file": _text,
-    "retention_seconds": _seconds,
-    "retention_bytes": _whole,
-    "queue_messages_max": _whole,
-    "queue_bytes_max": _whole,
-    "buffer_bytes_max": _whole,
-    "log_level": _one_of(LOG_LEVELS),
-    "log_format": _one_of(LOG_FORMATS),
-    "grace_seconds": _seconds,
-}
+            raise InvalidArgumentError(f"{taken[port]} and {door}_port are both {port}; two doors need two ports")
+        taken[port or 0] = f"{door}_port"

@@ -86,10 +86,3 @@ def test_what_goes_wrong_on_the_command_line_is_a_sentence(server: TextServer) -
         assert done.returncode == 1
         assert done.stderr.startswith("penstock: ")
         assert done.stderr.count("\n") == 1
-
-
-def test_the_page_of_the_door_names_every_setting() -> None:
-    from penstock.settings import PARSERS
-
-    page = (ROOT / "docs" / "doors" / "text.md").read_text()
-    assert [name for name in PARSERS if name.startswith("text_") and f"`{name}`" not in page] == []

@@ -26,10 +26,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "broker": {"errors"},
     "wire": {"errors"},
-    "settings": {"errors"},
+    "fields": set(),
+    "options": {"fields"},  # doors/*/options.py: the settings of a door, which the record of all settings nests
+    "settings": {"errors", "fields", "options"},
     "journal": {"errors", "broker"},
     "engine": BELOW_ENGINE,
-    "doors": BELOW_DOORS | {"memory"},
+    "doors": BELOW_DOORS | {"memory", "options"},
     "spark": {"errors"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
@@ -73,7 +75,7 @@ EFFECTS = {"breakpoint", "input", "open", "print"}
 
 def unit(place: tuple[str, ...]) -> str:
     """The row of the table that a module belongs to: its own where it has one, else that of its package."""
-    own = "/".join(place)
+    own = "options" if len(place) == 3 and place[::2] == ("doors", "options") else "/".join(place)
     return own if own in MAY_IMPORT else place[0] if place else PUBLIC
 
 

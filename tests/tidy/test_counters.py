@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.assembly import DOORS, open_parts
-from penstock.settings import Settings
+from penstock.settings import load_settings
 from tests.tidy.counters import counter_faults
 from tests.tidy.sources import ROOT, build
 
@@ -39,8 +39,8 @@ def test_a_hidden_counter_is_found(tmp_path: Path, line: str, faults: int) -> No
 
 def test_every_door_of_a_server_has_its_counts_in_the_metrics() -> None:
     async def scrape() -> tuple[list[str], str]:
-        ports = {f"{name}_port": 0 for name in DOORS}
-        parts = await open_parts(Settings(memory=True, **ports))  # type: ignore[arg-type]
+        flags = {"memory": True, **{f"{name}_port": 0 for name in DOORS}}
+        parts = await open_parts(load_settings(flags=flags, environment={}))
         http = parts.doors[0]
         await http.start()
         try:

@@ -89,6 +89,8 @@ SKELETON = {
         ("engine/blocking_queue.py", "import penstock.assembly"),
         ("engine/blocking_queue.py", "from penstock import Broker"),
         ("doors/text/server.py", "from penstock.settings import Settings"),
+        ("doors/text/options.py", "import penstock.broker.model"),
+        ("settings.py", "import penstock.doors.http.server"),
         ("doors/text/server.py", "from penstock.pubsub import client"),
         ("doors/text/server.py", "import penstock.doors.flight.process"),
         ("commands/text.py", "import penstock.engine.blocking_queue"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidArgumentError
-from penstock.settings import PARSERS, SECRETS, Settings, Source, _parsed, load_settings, read_config
+from penstock.settings import DOORS, SETTINGS, Settings, load_settings, read_config
 
 
 def load(
@@ -38,25 +38,47 @@ def test_the_defaults_are_the_documented_ones() -> None:
     )
 
 
-def test_every_setting_can_be_set() -> None:
-    assert set(PARSERS) == set(Settings.__struct_fields__)
+SECRETS = sorted(name for name, each in SETTINGS.items() if each.secret)
+RIGHT = {"PORT|off": "7", "COUNT": "7", "BYTES": "7", "SECONDS": "7.5", "true|false": "on", "NETWORK": "10.0.0.0/8"}
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_every_setting_has_every_form(name: str) -> None:
+    """A flag, a variable, a flat key, and a key in its door's table; all set the same field."""
+    each = SETTINGS[name]
+    value = each.kind.choices[-1] if each.kind.choices else RIGHT.get(each.kind.metavar, "word")
+    wanted = load({name: value})
+    record = getattr(wanted, each.section) if each.section else wanted
+    assert getattr(record, each.key) == each.kind.read(value)
+    assert load(environment={each.variable: value}) == wanted
+    assert load(config={name: value}) == wanted
+    assert not each.section or load(config={each.section: {each.key: value}}) == wanted
+
+
+def test_the_names_of_a_setting_follow_from_its_field() -> None:
+    tokens = SETTINGS["pubsub_tokens"]
+    assert (tokens.section, tokens.key, tokens.flag) == ("pubsub", "tokens", "--pubsub-token")
+    assert tokens.variable == "PENSTOCK_PUBSUB_TOKENS"
+    assert {each.flag for each in SETTINGS.values() if each.many} >= {"--http-allowed-host", "--push-allow"}
+    assert len({each.flag for each in SETTINGS.values()}) == len(SETTINGS)
+    assert DOORS == ("pubsub", "azure", "text", "flight", "http")
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file() -> None:
     config: dict[str, object] = {"http_port": 1, "azure_port": 1001, "text_port": 1002}
     environment = {"PENSTOCK_HTTP_PORT": "2", "PENSTOCK_AZURE_PORT": "off", "PATH": "/bin", "PENSTOCK_NIGHTLY": "1"}
     settings = load({"http_port": "0", "host": None}, environment, config)
-    assert (settings.http_port, settings.azure_port, settings.text_port) == (0, None, 1002)
+    assert (settings.http.port, settings.azure.port, settings.text.port) == (0, None, 1002)
 
 
 def test_a_file_may_use_its_own_types() -> None:
     settings = load(config={"memory": True, "grace_seconds": 2, "http_allowed_hosts": ["a", "b"], "http_port": "off"})
-    assert (settings.memory, settings.grace_seconds, settings.http_allowed_hosts) == (True, 2.0, ("a", "b"))
-    assert settings.http_port is None
+    assert (settings.memory, settings.grace_seconds, settings.http.allowed_hosts) == (True, 2.0, ("a", "b"))
+    assert settings.http.port is None
 
 
 def test_names_in_the_environment_are_separated_by_commas() -> None:
-    assert load(environment={"PENSTOCK_HTTP_ALLOWED_HOSTS": "a, b"}).http_allowed_hosts == ("a", "b")
+    assert load(environment={"PENSTOCK_HTTP_ALLOWED_HOSTS": "a, b"}).http.allowed_hosts == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +89,15 @@ def test_names_in_the_environment_are_separated_by_commas() -> None:
         ({}, {"PENSTOCK_TEXT_PORT": "-1"}, {}, "PENSTOCK_TEXT_PORT: expected a port"),
         ({}, {}, {"http_port": True}, "http_port in the settings file: expected a port"),
         ({}, {}, {"http_prot": 1}, "http_prot in the settings file: there is no such setting"),
+        ({}, {}, {"http": {"port": True}}, "port in [http] of the settings file: expected a port"),
+        ({}, {}, {"http": {"prot": 1}}, "prot in [http] of the settings file: there is no such setting"),
+        ({}, {}, {"http": 1}, "http in the settings file: expected a table, [http]"),
+        (
+            {},
+            {},
+            {"http_port": 1, "http": {"port": 1}},
+            "http_port in the settings file and port in [http] of the settings file are the same setting",
+        ),
         ({"retention_seconds": "1d"}, {}, {}, "--retention-seconds: expected a number of seconds, 0 or more, not '1d'"),
         ({"retention_seconds": "nan"}, {}, {}, "--retention-seconds: expected a number of seconds"),
         ({}, {"PENSTOCK_MEMORY": "maybe"}, {}, "PENSTOCK_MEMORY: expected true or false, not 'maybe'"),
@@ -117,7 +148,7 @@ def test_a_missing_settings_file_is_told(tmp_path: Path) -> None:
 ANYTHING = st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.text()))
 
 
-@given(st.dictionaries(st.sampled_from(sorted(PARSERS)), ANYTHING, max_size=3))
+@given(st.dictionaries(st.sampled_from(sorted(SETTINGS)), ANYTHING, max_size=3))
 def test_any_value_is_taken_or_refused_by_name(config: dict[str, object]) -> None:
     complaint = ""
     try:
@@ -127,17 +158,19 @@ def test_any_value_is_taken_or_refused_by_name(config: dict[str, object]) -> Non
     assert not complaint or any(name in complaint for name in config)
 
 
-@pytest.mark.parametrize("name", sorted(SECRETS))
+@pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("value", ["hunter2\n", ["hunter2", ""], ["hunter2", 7], {"hunter2": 1}])
 def test_a_secret_that_is_wrong_is_not_repeated(name: str, value: object) -> None:
     """The sentence ends up in a log, or on a screen that others see."""
-    with pytest.raises(InvalidArgumentError) as refusal:
-        dict(_parsed(Source({name: value}, str)))
-    assert "hunter2" not in str(refusal.value)
-    assert name in str(refusal.value)
+    section, key = SETTINGS[name].section, SETTINGS[name].key
+    for config in ({name: value}, {section: {key: value}}):
+        with pytest.raises(InvalidArgumentError) as refusal:
+            load(config=config)
+        assert "hunter2" not in str(refusal.value)
+        assert key in str(refusal.value)
 
 
 def test_every_setting_that_holds_credentials_is_kept_secret() -> None:
     """A new one is found by its name."""
     words = ("token", "secret", "password", "accounts")
-    assert {name for name in PARSERS if any(word in name for word in words)} == SECRETS
+    assert {name for name in SETTINGS if any(word in name for word in words)} == set(SECRETS)

@@ -7,12 +7,15 @@ belongs to its other services is told, and what cannot be done is refused with a
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from penstock.commands.serve import run_server
+from penstock.settings import DOORS
 
 IGNORED = "Accepted; makes no difference here."
 ELSEWHERE = "Accepted; only the queue service is here."
@@ -70,27 +73,30 @@ def azurite(
     Accounts come from AZURITE_ACCOUNTS (name:key1[:key2];...), or are the well-known development account.
     """
     given = dict(locals())
-    elsewhere = [name for name in given if name.startswith(("blob_", "table_")) and given[name] is not None]
-    raise typer.Exit(_serve(given, os.environ, elsewhere))
+    elsewhere = any(given[name] is not None for name in given if name.startswith(("blob_", "table_")))
+    flags = partial(settings_of, given, os.environ)
+    raise typer.Exit(run_server(flags, os.environ, before=partial(_log_to, debug, elsewhere)))
 
 
 def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, object]:
-    """The settings that Azurite's flags stand for. ValueError says what cannot be done."""
+    """The settings that Azurite's flags stand for. InvalidArgumentError says what cannot be done."""
     from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+    from penstock.errors import InvalidArgumentError
 
     if given["pwd"] is not None:
-        raise ValueError("--pwd: PFX files are not supported; give --cert and --key as PEM files")
+        raise InvalidArgumentError("--pwd: PFX files are not supported; give --cert and --key as PEM files")
     if (given["cert"] is None) != (given["key"] is None):
-        raise ValueError("--cert and --key are needed together")
+        raise InvalidArgumentError("--cert and --key are needed together")
     if given["oauth"] not in (None, "basic"):
-        raise ValueError("--oauth: only basic is known")
+        raise InvalidArgumentError("--oauth: only basic is known")
     if given["oauth"] and given["cert"] is None:
-        raise ValueError("--oauth needs --cert and --key: tokens are taken over TLS only")
+        raise InvalidArgumentError("--oauth needs --cert and --key: tokens are taken over TLS only")
     # As with Azurite, the development account works from wherever this command was told to listen.
     accounts = environment.get("AZURITE_ACCOUNTS") or f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"
-    store: dict[str, object] = {"memory": True} if given["in_memory"] else {"data": _store(given["location"])}
+    folder = str(Path(given["location"]) / "penstock-data")
+    store: dict[str, object] = {"memory": True} if given["in_memory"] else {"data": folder}
     return {
-        **dict.fromkeys(("pubsub_port", "text_port", "flight_port", "http_port"), "off"),
+        **{f"{door}_port": "off" for door in DOORS},
         **store,
         "host": given["queue_host"],
         "azure_port": given["queue_port"],
@@ -104,29 +110,15 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
     }
 
 
-def _store(location: str) -> str:
-    return str(Path(location) / "penstock-data")
-
-
-def _serve(given: Mapping[str, Any], environment: Mapping[str, str], elsewhere: list[str]) -> int:
-    from penstock.assembly import open_parts
+def _log_to(path: str | None, elsewhere: bool) -> None:
     from penstock.errors import InvalidArgumentError
-    from penstock.logs import also_log_to, escape_controls, set_up_logging
-    from penstock.server import EXIT_USAGE, log, run
-    from penstock.settings import load_settings
+    from penstock.logs import also_log_to
+    from penstock.server import log
 
     try:
-        settings = load_settings(flags=settings_of(given, environment), environment=environment)
-    except (InvalidArgumentError, ValueError) as error:
-        sys.stderr.write(f"penstock: {escape_controls(str(error))}\n")
-        return EXIT_USAGE
-    set_up_logging(settings)
-    if given["debug"]:
-        try:
-            also_log_to(given["debug"])
-        except OSError as error:
-            sys.stderr.write(f"penstock: --debug: cannot write {escape_controls(given['debug'])}: {error.strerror}\n")
-            return EXIT_USAGE
+        if path:
+            also_log_to(path)
+    except OSError as error:
+        raise InvalidArgumentError(f"--debug: cannot write {path}: {error.strerror}") from None
     if elsewhere:
         log.warning("only the queue service is here; flags of other services make no difference")
-    return run(settings, open_parts)

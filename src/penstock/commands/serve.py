@@ -1,78 +1,36 @@
-"""`penstock serve`: flags in, settings out, exit code back."""
+"""`penstock serve`: a flag for every setting in, the exit code of the server back."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
+from typing import Annotated, Any, cast
 
 import typer
 
-PORT = "PORT|off"
+from penstock.settings import SETTINGS, Setting
 
 
-def serve(
-    *,
-    config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="TOML file with settings.", envvar="PENSTOCK_CONFIG")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder of the store. Default ./penstock-data.")
-    ] = None,
-    memory: Annotated[bool | None, typer.Option("--memory", help="Keep everything in memory only.")] = None,
-    accept_loss: Annotated[
-        bool | None, typer.Option("--accept-loss", help="Open a store that lost its last commits, without them.")
-    ] = None,
-    host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. Default 127.0.0.1.")
-    ] = None,
-    pubsub_port: Annotated[str | None, typer.Option(metavar=PORT, help="Pub/Sub gRPC and REST. Default 8085.")] = None,
-    azure_port: Annotated[str | None, typer.Option(metavar=PORT, help="Azure Queue Storage. Default 10001.")] = None,
-    text_port: Annotated[str | None, typer.Option(metavar=PORT, help="Text protocol. Default 9123.")] = None,
-    flight_port: Annotated[str | None, typer.Option(metavar=PORT, help="Arrow Flight. Default 8815.")] = None,
-    http_port: Annotated[str | None, typer.Option(metavar=PORT, help="Health and metrics. Default 8090.")] = None,
-    http_allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Name the HTTP door answers to on loopback; repeat for more."),
-    ] = None,
-    ready_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write addresses here once every door answers.")
-    ] = None,
-    retention_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Keep acked messages so long. Default 86400.")
-    ] = None,
-    retention_bytes: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="At most so many bytes of them per topic; 0: no cap. Default 0.")
-    ] = None,
-    queue_messages_max: Annotated[
-        str | None, typer.Option(metavar="COUNT", help="Refuse publishes beyond so many waiting; 0: no limit.")
-    ] = None,
-    queue_bytes_max: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Refuse publishes beyond so many waiting; 0: no limit.")
-    ] = None,
-    buffer_bytes_max: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Requests being read, answers not taken. Default 256 MiB.")
-    ] = None,
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error. Default info.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json. Default text.")] = None,
-    grace_seconds: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="To finish requests when stopping. Default 10.")
-    ] = None,
-) -> None:
+def serve(config: str | None, **flags: Any) -> None:
     """Run the server.
 
     A port of 0 takes any free one, "off" keeps that door closed. Every flag is also an environment variable
-    (PENSTOCK_HTTP_PORT) and a key of the settings file (http_port); flags win.
+    (PENSTOCK_HTTP_PORT) and a key of the settings file (http_port, or port in the table http); flags win.
     """
-    flags = dict(locals())
-    config = flags.pop("config")
-    flags["http_allowed_hosts"] = flags.pop("http_allowed_host") or None
-    raise typer.Exit(_serve(flags, config))
+    given = {name: value for name, value in flags.items() if value is not None and value != []}
+    switched = {name: not SETTINGS[name].default for name, value in given.items() if value is True}
+    raise typer.Exit(run_server(lambda: given | switched, os.environ, config))
 
 
-def _serve(flags: dict[str, Any], config: str | None) -> int:
+def run_server(
+    flags: Callable[[], Mapping[str, object]],
+    environment: Mapping[str, str],
+    config: str | None = None,
+    before: Callable[[], None] = lambda: None,
+) -> int:
+    """Serve until a signal; what a user got wrong, said by `flags` or `before` as well, is one sentence."""
     from penstock.assembly import open_parts
     from penstock.errors import InvalidArgumentError
     from penstock.logs import escape_controls, set_up_logging
@@ -81,9 +39,32 @@ def _serve(flags: dict[str, Any], config: str | None) -> int:
 
     try:
         file = read_config(config) if config else None
-        settings = load_settings(flags=flags, environment=os.environ, config=file)
+        settings = load_settings(flags=flags(), environment=environment, config=file)
+        set_up_logging(settings)
+        before()
     except InvalidArgumentError as error:
         print(f"penstock: {escape_controls(error.message)}", file=sys.stderr)
         return EXIT_USAGE
-    set_up_logging(settings)
     return run(settings, open_parts)
+
+
+def _option(each: Setting) -> Parameter:
+    switch = isinstance(each.default, bool)
+    option = typer.Option(
+        each.flag,
+        metavar=None if switch else each.kind.metavar,
+        help=each.sentences + (f" Default {each.shown}." if each.shown and not switch else ""),
+        rich_help_panel=f"Settings of the {each.section} door" if each.section else "Settings",
+    )
+    kind: Any = bool if switch else list[str] if each.many else str
+    return Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option])
+
+
+_CONFIG = typer.Option(metavar="FILE", help="TOML file with settings.", envvar="PENSTOCK_CONFIG")
+_PARAMETERS = [
+    Parameter("config", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, _CONFIG]),
+    *(_option(each) for each in SETTINGS.values()),
+]
+# Typer reads the flags of a command from its signature.
+cast(Any, serve).__signature__ = Signature(_PARAMETERS)
+serve.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}

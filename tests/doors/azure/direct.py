@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.accounts import read_accounts
-from penstock.doors.azure.server import AzureDoor, Options
+from penstock.doors.azure.options import AzureOptions
+from penstock.doors.azure.server import AzureDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.message import Request, Response
@@ -47,7 +48,7 @@ class Direct:
 
 
 @contextmanager
-def opened_directly(options: Options | None = None, *, now: int | None = None) -> Iterator[Direct]:
+def opened_directly(options: AzureOptions | None = None, *, now: int | None = None) -> Iterator[Direct]:
     with asyncio.Runner() as runner:
         clock = clock_at(now)
         queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS, clock=clock)
@@ -58,7 +59,7 @@ def opened_directly(options: Options | None = None, *, now: int | None = None) -
             queue=queue,
             accounts=read_accounts(None),
             log=logging.getLogger("test.fuzz"),
-            options=options or Options(),
+            options=options or AzureOptions(),
         )
         yield Direct(runner, door)
         runner.run(queue.close())

@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 
 from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.accounts import read_accounts
-from penstock.doors.azure.server import AzureDoor, Options
+from penstock.doors.azure.options import AzureOptions
+from penstock.doors.azure.server import AzureDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
@@ -160,7 +161,7 @@ def opened(
             queue=queue,
             accounts=read_accounts(accounts),
             log=logging.getLogger("test.azure"),
-            options=Options(**options),
+            options=AzureOptions(**options),
             budget=budget,
         )
         await door.start()

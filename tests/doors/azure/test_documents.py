@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from penstock.broker.model import SECOND
 from penstock.doors.azure.markup import Element
-from penstock.doors.azure.server import Options
+from penstock.doors.azure.options import AzureOptions
 from tests.doors.azure.direct import DIALECT, STANDARD, Direct, code_of, opened_directly, texts
 from tests.doors.azure.signing import token
 
@@ -408,7 +408,7 @@ KEY_INFO = rows({"Start": KEY_TIMES, "Expiry": KEY_TIMES, "DelegatedUserTid": ne
 
 @pytest.fixture(scope="module")
 def secure() -> Iterator[Direct]:
-    with opened_directly(Options(certificate="none is read", bearer=True), now=NOW * SECOND) as direct:
+    with opened_directly(AzureOptions(tls_cert="none is read", oauth="basic"), now=NOW * SECOND) as direct:
         yield direct
 
 

@@ -29,7 +29,7 @@ def secure(authority: trustme.CA, tmp_path: Path) -> Iterator[Scene]:
     pem, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     certificate.private_key_pem.write_to_path(key)
     pem.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
-    with opened(certificate=str(pem), private_key=str(key), bearer=True) as scene:
+    with opened(tls_cert=str(pem), tls_key=str(key), oauth="basic") as scene:
         scene.secure = ssl.create_default_context()
         authority.configure_trust(scene.secure)
         yield scene
@@ -157,7 +157,7 @@ def test_nobody_is_challenged_to_sign_in(secure: Scene) -> None:
 
 
 def test_without_tls_no_token_counts() -> None:
-    with opened(bearer=True) as scene:
+    with opened(oauth="basic") as scene:
         assert signed_in(scene, "GET", "?comp=list").code == "AuthenticationFailed"
 
 

@@ -21,7 +21,7 @@ from penstock.doors.google.calls import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.limits import Http2Limits
-from penstock.doors.google.server import Options
+from penstock.doors.google.options import GoogleOptions
 from tests.doors.google.world import SECONDS, Client, World, eventually, opened, rest
 
 HEADERS = [
@@ -333,7 +333,7 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Mo
     issued = trustme.CA().issue_cert("127.0.0.1")
     issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
     monkeypatch.setattr(server, "Http2Limits", lambda: Http2Limits(preface_seconds=0.2))
-    with opened(Options(certificate=str(tmp_path / "both.pem"))) as world, connected(world) as silent:
+    with opened(GoogleOptions(tls_cert=str(tmp_path / "both.pem"))) as world, connected(world) as silent:
         assert silent.socket.recv(1) == b""
 
 
@@ -345,7 +345,7 @@ def test_an_idle_client_over_tls_does_not_hold_up_the_stop(monkeypatch: pytest.M
     authority.configure_trust(theirs)
     theirs.set_alpn_protocols(["h2"])
     monkeypatch.setattr(server, "Http2Limits", lambda: Http2Limits(linger_seconds=0.1))
-    with opened(Options(certificate=str(tmp_path / "both.pem"))) as world, connected(world) as peer:
+    with opened(GoogleOptions(tls_cert=str(tmp_path / "both.pem"))) as world, connected(world) as peer:
         peer.socket = theirs.wrap_socket(peer.socket, server_hostname="127.0.0.1")
         peer.greet()
         began = time.monotonic()

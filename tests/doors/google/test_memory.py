@@ -20,8 +20,9 @@ from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.stream import Stream
+from penstock.doors.google.options import GoogleOptions
 from penstock.doors.google.restcalls import RestCall
-from penstock.doors.google.server import Newcomer, Options
+from penstock.doors.google.server import Newcomer
 from tests.doors.google.test_http2 import GET_TOPIC, connected, request
 from tests.doors.google.world import World, eventually, opened, rest
 
@@ -160,7 +161,7 @@ def test_calls_that_end_by_their_deadline_leave_nothing(known: World) -> None:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[World]:
-    with opened(Options(tokens=[TOKEN])) as world:
+    with opened(GoogleOptions(tokens=(TOKEN,))) as world:
         yield world
 
 

@@ -13,7 +13,7 @@ import jwt
 import pytest
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.server import Options
+from penstock.doors.google.options import GoogleOptions
 from penstock.errors import UnavailableError
 from tests.doors.google.world import SECONDS, Client, World, opened, rest
 
@@ -234,7 +234,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("url", REFUSED)
 def test_without_permission_push_goes_nowhere_near(url: str) -> None:
-    with opened(Options()) as world, world.connect() as client:
+    with opened(GoogleOptions()) as world, world.connect() as client:
         topic = client.topic()
         name = "projects/p/subscriptions/abc"
         code, text = client.refused("CreateSubscription", name=name, topic=topic, push_config={"push_endpoint": url})

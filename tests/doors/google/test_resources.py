@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.server import Options
+from penstock.doors.google.options import GoogleOptions
 from tests.doors.google.world import NUMBERS, Client, World, opened
 
 
@@ -285,7 +285,7 @@ def test_reset_forgets_everything(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_reset_without_a_token_is_refused_as_every_call_is() -> None:
     from tests.doors.google.world import rest
 
-    with opened(Options(may_reset=True, tokens=["secret"])) as world:
+    with opened(GoogleOptions(reset=True, tokens=("secret",))) as world:
         status, answer = rest(world.address, "POST", "/reset")
         assert (status, answer["error"]["status"]) == (401, "UNAUTHENTICATED")
         assert world.door.counts["UNAUTHENTICATED"] == 1

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.server import Options
+from penstock.doors.google.options import GoogleOptions
 from tests.doors.google.world import SECONDS, Client, World, eventually, opened, rest
 
 TOPIC = "/v1/projects/rest/topics/one"
@@ -176,7 +176,7 @@ def test_a_foreign_name_pointed_at_this_machine_is_not_answered(world: World) ->
 
 
 def test_the_operator_may_welcome_others() -> None:
-    with opened(Options(origins=["https://ui.example"])) as world:
+    with opened(GoogleOptions(cors_origins=("https://ui.example",))) as world:
         rest(world.address, "PUT", TOPIC, {})
         assert cors(world.address, "GET", "https://ui.example")[0] == 200
         assert cors(world.address, "GET", "https://evil.example")[0] == 403
@@ -193,8 +193,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, b
     issued = authority.issue_cert("localhost", "127.0.0.1")
     issued.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     issued.private_key_pem.write_to_path(folder / "key.pem")
-    options = Options(
-        certificate=str(folder / "cert.pem"), private_key=str(folder / "key.pem"), tokens=["secret", "other"]
+    options = GoogleOptions(
+        tls_cert=str(folder / "cert.pem"), tls_key=str(folder / "key.pem"), tokens=("secret", "other")
     )
     with opened(options) as world:
         yield world, authority.cert_pem.bytes()

@@ -22,7 +22,8 @@ import grpc
 from penstock.assembly import SERVER_LIMITS
 from penstock.doors.google import messages as m
 from penstock.doors.google.deadletters import source_attributes
-from penstock.doors.google.server import GoogleDoor, Options
+from penstock.doors.google.options import GoogleOptions
+from penstock.doors.google.server import GoogleDoor
 from penstock.doors.google.services import POLICIES, PUBLISHER, SCHEMAS, SUBSCRIBER, methods
 from penstock.doors.port import OPEN, Condition
 from penstock.engine.async_queue import AsyncMessageQueue
@@ -33,7 +34,7 @@ NUMBERS = itertools.count(1)
 
 
 class World:
-    def __init__(self, loop: asyncio.AbstractEventLoop, options: Options) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, options: GoogleOptions) -> None:
         self.loop = loop
         self.options = options
         self.condition = Condition()
@@ -167,11 +168,11 @@ class Requests:
 
 
 @contextmanager
-def opened(options: Options | None = None) -> Iterator[World]:
+def opened(options: GoogleOptions | None = None) -> Iterator[World]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="google-door", daemon=True)
     thread.start()
-    world = World(loop, options or Options(may_reset=True, push_allow=["127.0.0.0/8"]))
+    world = World(loop, options or GoogleOptions(reset=True, push_allow=("127.0.0.0/8",)))
     try:
         world.run(world.open())
         yield world

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import errors
 from penstock.doors.http.errors import STATUSES, response_to
+from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.server import HttpDoor
 from penstock.doors.port import OPEN, STARTING, Condition, join_address
 from penstock.engine.statistics import BrokerStatistics, CommitMeter, SubscriptionStatistics, TopicStatistics
@@ -77,7 +78,7 @@ class Scene:
             condition=self.condition,
             log=logging.getLogger("test.http"),
             version="1.2.3",
-            allowed_hosts=["penstock.test"],
+            options=HttpOptions(allowed_hosts=("penstock.test",)),
             budget=self.budget,
         )
         await door.start()

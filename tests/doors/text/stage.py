@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.broker.limits import Limits as BrokerLimits
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from penstock.doors.text.server import TextDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
@@ -165,12 +164,10 @@ class Stage:
 
 
 async def set_up(
-    limits: Limits | None = None,
+    options: TextOptions | None = None,
     *,
     journal: MemoryJournal | None = None,
     broker: BrokerLimits = UNLIMITED,
-    unix_path: Path | None = None,
-    tls: ssl.SSLContext | None = None,
     port: int = 0,
     budget: Budget | None = None,
 ) -> Stage:
@@ -182,9 +179,7 @@ async def set_up(
         queue=queue,
         project="penstock",
         log=logging.getLogger("test.text"),
-        limits=limits,
-        unix_path=str(unix_path) if unix_path else None,
-        tls=tls,
+        options=options,
         budget=budget,
     )
     await door.start()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from penstock.text import AsyncClient, Client
 from tests.doors.text.stage import SECONDS, Stage, play, set_up
@@ -131,7 +131,7 @@ def test_refusals_are_exceptions_and_the_client_goes_on() -> None:
                 pass
         assert await client.send("q", b"x" * 100)
 
-    play_with_client(scene, limits=Limits(content_bytes_max=100))
+    play_with_client(scene, options=TextOptions(message_bytes_max=100))
 
 
 def test_refusals_are_exceptions_of_a_blocking_client_too() -> None:
@@ -144,7 +144,7 @@ def test_refusals_are_exceptions_of_a_blocking_client_too() -> None:
         with pytest.raises(InvalidArgumentError, match="invalid-queue"):
             next(client.consume("a/b", wait_seconds=SECONDS))
 
-    play_blocking(scene, limits=Limits(content_bytes_max=100))
+    play_blocking(scene, options=TextOptions(message_bytes_max=100))
 
 
 def test_clients_find_the_endpoint_again_when_it_comes_back() -> None:
@@ -252,4 +252,4 @@ def test_clients_use_unix_sockets(tmp_path: Path) -> None:
 
         assert await asyncio.to_thread(run) == b"1"
 
-    play(scene, unix_path=path)
+    play(scene, options=TextOptions(unix_socket=str(path)))

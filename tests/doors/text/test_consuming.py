@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from tests.doors.text.stage import Heard, Peer, Stage, ack, consume, give_back, play, send
 from tests.unit.engine.journals import ToldJournal
 
@@ -156,7 +156,7 @@ def test_the_endpoint_keeps_its_own_limit() -> None:
         assert await peer.contents(3) == numbers(0, 1, 2)
         await peer.silence()
 
-    play(scene, limits=Limits(window_max=3))
+    play(scene, options=TextOptions(window_max=3))
 
 
 def test_each_queue_has_its_own_window() -> None:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from penstock.errors import ResourceExhaustedError
 from penstock.journal.port import JournalFullError
 from tests.doors.text.stage import Peer, Stage, ack, consume, frame, play, send
@@ -35,7 +35,7 @@ def test_a_stream_that_cannot_be_followed_is_told_so_and_closed(name: str) -> No
         assert await peer.end() == b""
         await survives(stage)
 
-    play(scene, limits=Limits(content_bytes_max=CONTENT_MAX))
+    play(scene, options=TextOptions(message_bytes_max=CONTENT_MAX))
 
 
 def test_what_came_before_a_broken_stream_is_kept_and_confirmed() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from penstock.doors.text.options import TextOptions
 from penstock.doors.text.sockets import claim_unix_path
 from penstock.errors import InvalidArgumentError
-from penstock.wire.trust import server_context
 from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send, set_up
 from tests.unit.engine.journals import ToldJournal
 
@@ -98,7 +98,7 @@ def test_a_unix_socket_carries_the_same_bytes(tmp_path: Path) -> None:
         peer.writer.write_eof()
         assert await peer.end() == b""
 
-    play(scene, unix_path=path)
+    play(scene, options=TextOptions(unix_socket=str(path)))
     assert not path.exists()
 
 
@@ -124,7 +124,7 @@ def test_a_path_in_use_keeps_the_door_closed(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")
     with pytest.raises(OSError):
-        asyncio.run(set_up(unix_path=file))
+        asyncio.run(set_up(options=TextOptions(unix_socket=str(file))))
 
 
 @pytest.fixture(scope="module")
@@ -167,10 +167,10 @@ def test_tls_carries_the_same_bytes_and_asks_for_certificates(tmp_path: Path, au
         assert b"H02" not in await plain.end()
         await peer.silence()
 
-    play(scene, tls=server_context("text", certificate, None, client_ca=ca))
+    play(scene, options=TextOptions(tls_cert=certificate, tls_client_ca=ca))
 
 
 def test_tls_files_that_cannot_be_used_are_a_sentence(tmp_path: Path) -> None:
     """T-066."""
     with pytest.raises(InvalidArgumentError, match="text_tls_cert and text_tls_key cannot be used"):
-        server_context("text", str(tmp_path / "absent.pem"), None)
+        asyncio.run(set_up(options=TextOptions(tls_cert=str(tmp_path / "absent.pem"))))

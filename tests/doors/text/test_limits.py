@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send
 
-QUICK = Limits(frame_seconds=0.15, idle_seconds=0.3, write_seconds=0.3, sweep_seconds=0.02, linger_seconds=0.2)
+QUICK = TextOptions(frame_seconds=0.15, idle_seconds=0.3, write_seconds=0.3, sweep_seconds=0.02, linger_seconds=0.2)
 MIB = 1 << 20
 
 
@@ -34,7 +34,7 @@ def test_a_message_that_is_not_complete_in_time_is_too_slow() -> None:
         assert 0.1 < time.monotonic() - started < SECONDS
         assert await peer.end() == b""
 
-    play(scene, limits=QUICK)
+    play(scene, options=QUICK)
 
 
 def test_a_slow_first_message_is_closed_without_a_word() -> None:
@@ -46,7 +46,7 @@ def test_a_slow_first_message_is_closed_without_a_word() -> None:
         assert await peer.end() == b""
         assert stage.door.counts["too-slow"] == 1
 
-    play(scene, limits=QUICK)
+    play(scene, options=QUICK)
 
 
 def test_who_says_nothing_and_consumes_nothing_is_closed() -> None:
@@ -64,7 +64,7 @@ def test_who_says_nothing_and_consumes_nothing_is_closed() -> None:
         await sender.say(send(b"q", b"1"))
         assert await consumer.contents(1) == [b"1"]
 
-    play(scene, limits=QUICK)
+    play(scene, options=QUICK)
 
 
 def test_one_connection_too_many_is_closed_at_once() -> None:
@@ -84,7 +84,7 @@ def test_one_connection_too_many_is_closed_at_once() -> None:
         await stage.until(lambda: len(stage.door.connections) == 2)
         await (await stage.peer()).silence()
 
-    play(scene, limits=Limits(connections_max=3))
+    play(scene, options=TextOptions(connections_max=3))
 
 
 def test_one_address_may_not_take_all() -> None:
@@ -99,7 +99,7 @@ def test_one_address_may_not_take_all() -> None:
         neighbour = await stage.peer(local_addr=("127.0.0.2", 0))
         await neighbour.silence()
 
-    play(scene, limits=Limits(connections_per_address_max=2))
+    play(scene, options=TextOptions(connections_per_address_max=2))
 
 
 def deaf(stage: Stage, buffer_bytes: int = 4096) -> socket.socket:
@@ -113,7 +113,7 @@ def deaf(stage: Stage, buffer_bytes: int = 4096) -> socket.socket:
 
 def test_a_client_that_does_not_read_is_held_back_then_closed_and_its_messages_return() -> None:
     """T-034, T-064: what waits for it is bounded, and others are served meanwhile."""
-    limits = Limits(
+    limits = TextOptions(
         write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=64 << 10, dispatch_bytes=128 << 10, linger_seconds=0.2
     )
 
@@ -139,12 +139,12 @@ def test_a_client_that_does_not_read_is_held_back_then_closed_and_its_messages_r
         await stage.until(lambda: stage.in_flight("q") == 1)
         raw.close()
 
-    play(scene, limits=limits)
+    play(scene, options=limits)
 
 
 def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> None:
     """T-064, T-065."""
-    limits = Limits(write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
+    limits = TextOptions(write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
 
     async def scene(stage: Stage) -> None:
         raw = deaf(stage)
@@ -164,12 +164,12 @@ def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> N
             await sending
         raw.close()
 
-    play(scene, limits=limits)
+    play(scene, options=limits)
 
 
 def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
     """T-064: the time begins anew whenever something leaves."""
-    limits = Limits(write_seconds=0.3, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
+    limits = TextOptions(write_seconds=0.3, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
 
     async def scene(stage: Stage) -> None:
         sender = await stage.peer()
@@ -188,12 +188,12 @@ def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
         assert stage.door.counts["not-reading"] == 0
         raw.close()
 
-    play(scene, limits=limits)
+    play(scene, options=limits)
 
 
 def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
     """T-029, T-064: the door takes from the queue what fits, not what is asked for."""
-    limits = Limits(dispatch_bytes=300_000, write_buffer_bytes=64 << 10)
+    limits = TextOptions(dispatch_bytes=300_000, write_buffer_bytes=64 << 10)
 
     async def scene(stage: Stage) -> None:
         sender = await stage.peer()
@@ -206,7 +206,7 @@ def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
         assert stage.in_flight("q") <= 40
         raw.close()
 
-    play(scene, limits=limits)
+    play(scene, options=limits)
 
 
 def test_dead_peers_are_looked_for() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.broker.limits import Limits as BrokerLimits
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from tests.doors.text.stage import Stage, ack, consume, frame, play, send
 from tests.unit.engine.journals import ToldJournal
 
@@ -185,7 +185,7 @@ def test_a_sender_that_closes_its_side_gets_every_answer() -> None:
 
 def test_many_unanswered_sends_pause_the_reading_and_all_are_answered() -> None:
     """T-065: the door holds no more than its limit, and forgets none."""
-    limits = Limits(pending_bytes_max=1000, pending_messages_max=10)
+    limits = TextOptions(pending_bytes_max=1000, pending_messages_max=10)
 
     async def scene(stage: Stage) -> None:
         peer = await stage.peer()
@@ -193,7 +193,7 @@ def test_many_unanswered_sends_pause_the_reading_and_all_are_answered() -> None:
         heard, _ = await asyncio.gather(peer.hear_many(3000), asking)
         assert len({each.id for each in heard}) == 3000
 
-    play(scene, limits=limits)
+    play(scene, options=limits)
 
 
 def test_sends_of_one_read_are_one_publish_for_each_queue(monkeypatch: pytest.MonkeyPatch) -> None:

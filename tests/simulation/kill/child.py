@@ -18,7 +18,7 @@ from penstock import assembly, server
 from penstock.broker.model import Draft
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import AlreadyExistsError
-from penstock.settings import Settings
+from penstock.settings import Settings, load_settings
 
 PUBLISHERS = 3
 CONSUMERS = 2
@@ -74,15 +74,8 @@ class LoadDoor:
 
 
 def serve(data: Path, label: str, notes: int) -> int:
-    settings = Settings(
-        data=str(data),
-        http_port=0,
-        pubsub_port=None,
-        azure_port=None,
-        text_port=None,
-        flight_port=None,
-        log_level="error",
-    )
+    ports = {"http_port": 0, **{f"{door}_port": "off" for door in ("pubsub", "azure", "text", "flight")}}
+    settings = load_settings(flags={"data": str(data), "log_level": "error", **ports}, environment={})
 
     async def open_parts(given: Settings) -> assembly.Parts:
         parts = await assembly.open_parts(given)

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.doors.text.connection import TextConnection
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from penstock.doors.text.server import TextDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
@@ -31,7 +31,7 @@ from tests.conftest import NIGHTLY
 from tests.doors.text.stage import UNLIMITED, ack, consume, frame, give_back, send
 from tests.simulation.text.reference import sends
 
-LIMITS = Limits(content_bytes_max=500, window_max=50)
+LIMITS = TextOptions(message_bytes_max=500, window_max=50)
 ID = b"0123456789abcdef" * 2
 
 
@@ -93,7 +93,7 @@ async def attack(*sessions: list[bytes]) -> None:
     await queue.start()
     log, alarm = logging.getLogger("fuzz"), Alarm()
     log.handlers[:] = [alarm]
-    door = TextDoor(host="", port=0, queue=queue, project="p", log=log, limits=LIMITS)
+    door = TextDoor(host="", port=0, queue=queue, project="p", log=log, options=LIMITS)
     failures: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     expected: dict[bytes, list[bytes]] = {}
@@ -111,9 +111,9 @@ async def one_client(door: TextDoor, pieces: list[bytes], expected: dict[bytes, 
         if wire.closed or connection._ending:
             break
         connection.data_received(piece)
-        assert held_bytes(connection) <= 100 * 1024 + LIMITS.content_bytes_max
+        assert held_bytes(connection) <= 100 * 1024 + LIMITS.message_bytes_max
         await asyncio.sleep(0)
-    for queue, content in sends(b"".join(pieces), LIMITS.content_bytes_max):
+    for queue, content in sends(b"".join(pieces), LIMITS.message_bytes_max):
         expected.setdefault(queue, []).append(content)
     check_answers(bytes(wire.written))
     connection.connection_lost(None)

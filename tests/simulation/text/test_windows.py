@@ -86,7 +86,7 @@ class Program:
 async def visits(chance: random.Random) -> None:
     queue = AsyncMessageQueue(MemoryJournal(), limits=UNLIMITED)
     await queue.start()
-    door = TextDoor(host="", port=0, queue=queue, project="p", log=logging.getLogger("windows"), limits=LIMITS)
+    door = TextDoor(host="", port=0, queue=queue, project="p", log=logging.getLogger("windows"), options=LIMITS)
     queue.provide_queue(DEAD, "projects/p/subscriptions/dead", QUEUE_OPTIONS)
     options = replace(QUEUE_OPTIONS, dead_letter_topic=DEAD, max_delivery_attempts=ATTEMPTS_MAX)
     queue.provide_queue(TOPIC, SUBSCRIPTION, options)

@@ -16,6 +16,7 @@ from penstock.commands.azurite import settings_of
 from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, read_accounts
 from penstock.doors.azure.server import AzureDoor
 from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.errors import InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
 from penstock.server import EXIT_USAGE
 from penstock.settings import installed_version, load_settings
@@ -40,22 +41,22 @@ DEFAULTS: dict[str, Any] = {
 
 def test_the_defaults_open_the_queue_alone() -> None:
     settings = load_settings(flags=settings_of(DEFAULTS, {}), environment={})
-    assert (settings.azure_port, settings.http_port, settings.pubsub_port) == (10001, None, None)
-    assert (settings.data, settings.memory, settings.azure_oauth) == ("penstock-data", False, "off")
-    assert (settings.azure_accounts or "").startswith(f"{DEVELOPMENT_ACCOUNT}:")
+    assert (settings.azure.port, settings.http.port, settings.pubsub.port) == (10001, None, None)
+    assert (settings.data, settings.memory, settings.azure.oauth) == ("penstock-data", False, "off")
+    assert (settings.azure.accounts or "").startswith(f"{DEVELOPMENT_ACCOUNT}:")
 
 
 def test_flags_and_accounts_are_taken_over() -> None:
     given = DEFAULTS | {"in_memory": True, "cert": "c", "key": "k", "oauth": "basic", "silent": True, "queue_port": 0}
     settings = load_settings(flags=settings_of(given, {"AZURITE_ACCOUNTS": "a:YQ=="}), environment={})
-    assert (settings.memory, settings.azure_tls_cert, settings.azure_tls_key) == (True, "c", "k")
-    assert (settings.azure_oauth, settings.log_level, settings.azure_port) == ("basic", "warning", 0)
-    assert settings.azure_accounts == "a:YQ=="
+    assert (settings.memory, settings.azure.tls_cert, settings.azure.tls_key) == (True, "c", "k")
+    assert (settings.azure.oauth, settings.log_level, settings.azure.port) == ("basic", "warning", 0)
+    assert settings.azure.accounts == "a:YQ=="
 
 
 @pytest.mark.parametrize("changes", [{"pwd": "x"}, {"cert": "c"}, {"key": "k"}, {"oauth": "full"}, {"oauth": "basic"}])
 def test_what_cannot_be_done_is_said(changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="--"):
+    with pytest.raises(InvalidArgumentError, match="--"):
         settings_of(DEFAULTS | changes, {})
 
 

@@ -12,14 +12,14 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Accounts
 from penstock.doors.azure.auth import Gatekeeper
 from penstock.doors.azure.call import Call, read_address, read_dialect_address, read_parameters
 from penstock.doors.azure.cors import request_headers
 from penstock.doors.azure.dates import iso
-from penstock.doors.azure.dialect import AZURITE_RECEIPTS, SEED_003, standard
+from penstock.doors.azure.dialect import SEED_003, standard
 from penstock.doors.azure.errors import (
     STATUSES,
     AzureError,
@@ -35,6 +35,7 @@ from penstock.doors.azure.errors import (
 from penstock.doors.azure.markup import MarkupError
 from penstock.doors.azure.messages import Messages
 from penstock.doors.azure.operations import READS, Operation, operation_of
+from penstock.doors.azure.options import MESSAGE_BYTES_MAX, AzureOptions
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.queues import Queues
 from penstock.doors.azure.reply import Reply
@@ -48,7 +49,6 @@ from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 from penstock.wire.trust import server_context
 
 DEFAULT_VERSION = "2021-08-06"  # for requests that name none
-MESSAGE_BYTES_MAX = 64 << 10
 SERVER = ("Server", "Penstock-Queue/1.0")
 
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -59,20 +59,6 @@ _SINGLE = frozenset({"authorization", "date", "origin", "content-md5", "content-
 _VENDOR = "x-ms-"
 _TIMEOUT_MAX = (1 << 31) - 1
 _LOOPBACKS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - nothing is bound here
-
-
-class Options(NamedTuple):
-    """What an operator may choose."""
-
-    certificate: str | None = None  # PEM files; with them the door speaks TLS only
-    private_key: str | None = None
-    bearer: bool = False
-    dialect: bool = True
-    receipt_errors: str = AZURITE_RECEIPTS
-    poison_after: int = 0
-    poll_seconds: float = 0
-    message_bytes_max: int = MESSAGE_BYTES_MAX
-    keep_alive_seconds: float = 60
 
 
 class AzureDoor:
@@ -86,15 +72,16 @@ class AzureDoor:
         queue: AsyncMessageQueue,
         accounts: Accounts,
         log: logging.Logger,
-        options: Options = Options(),  # noqa: B008 - immutable
+        options: AzureOptions | None = None,
         budget: Budget | None = None,
     ) -> None:
+        options = options or AzureOptions()
         self.address = ""
         self.counts: Counter[str] = Counter()  # refusals, by the vendor's code
         self._host, self._port, self._log, self._options = host, port, log, options
         self._accounts = accounts
         self._now = queue.clock.wall
-        secure = options.certificate is not None
+        secure = options.tls_cert is not None
         self._scheme = "https" if secure else "http"
         self._queues = Queues(queue, poison_after=options.poison_after)
         self._messages = Messages(
@@ -104,7 +91,7 @@ class AzureDoor:
             poll_seconds=options.poll_seconds,
         )
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
-        self._gate = Gatekeeper(accounts, secure=secure, bearer=options.bearer, policies=self._policies)
+        self._gate = Gatekeeper(accounts, secure=secure, bearer=options.oauth == "basic", policies=self._policies)
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = HttpLimits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
@@ -161,7 +148,7 @@ class AzureDoor:
                 "only callers on this machine may use %s, whose key is public; configure azure_accounts for others",
                 DEVELOPMENT_ACCOUNT,
             )
-        tls = server_context(self.name, self._options.certificate, self._options.private_key)
+        tls = server_context(self.name, self._options.tls_cert, self._options.tls_key)
         self.address = join_address(*await self._server.start(self._host, self._port, tls))
 
     async def stop(self, grace_seconds: float) -> None:

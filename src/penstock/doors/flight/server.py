@@ -14,7 +14,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from penstock.doors.flight.desk import Desk
 from penstock.doors.flight.doorstep import Doorstep
 from penstock.doors.flight.letters import Hello
 from penstock.doors.flight.link import Frame, ServerEnd
+from penstock.doors.flight.options import FlightOptions
 from penstock.doors.flight.tidings import Tidings
 from penstock.doors.port import join_address
 from penstock.engine.async_queue import AsyncMessageQueue
@@ -44,15 +44,6 @@ ALLOCATION = {
 STEADY_SECONDS = 10.0  # a reader process that lived so long was well
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    project: str
-    data: str | None = None  # the folder of the store; None: everything is in memory
-    certificate: str | None = None  # PEM files; with them the door speaks TLS only
-    private_key: str | None = None
-    tokens: Sequence[str] = ()
-
-
 class FlightDoor:
     name = "flight"
 
@@ -63,7 +54,9 @@ class FlightDoor:
         port: int,
         queue: AsyncMessageQueue,
         log: logging.Logger,
-        options: Options,
+        project: str,
+        data: str | None = None,  # the folder of the store; None: everything is in memory
+        options: FlightOptions | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.address = ""
@@ -72,7 +65,8 @@ class FlightDoor:
         self._port = port
         self._queue = queue
         self._log = log
-        self._options = options
+        self._options = options or FlightOptions()
+        self._project, self._data = project, data
         self._budget = budget or Budget()
         self._tidings = Tidings()
         self._doorstep: Doorstep | None = None
@@ -87,7 +81,7 @@ class FlightDoor:
 
     @property
     def hints(self) -> Sequence[str]:
-        return [f"{'grpc+tls' if self._options.certificate else 'grpc'}://{self.address}"]
+        return [f"{'grpc+tls' if self._options.tls_cert else 'grpc'}://{self.address}"]
 
     async def start(self) -> None:
         certificate, private_key = _key_pair(self._options)
@@ -98,8 +92,8 @@ class FlightDoor:
         self._hello = Hello(
             host,
             self._port,
-            self._options.project,
-            self._options.data,
+            self._project,
+            self._data,
             self._queue.limits,
             list(self._options.tokens),
             certificate,
@@ -277,9 +271,9 @@ def _hold(family: int, host: str, port: int) -> socket.socket:
     return holder
 
 
-def _key_pair(options: Options) -> tuple[bytes, bytes]:
+def _key_pair(options: FlightOptions) -> tuple[bytes, bytes]:
     """The certificate and its key, as the reader process gets them; empty without one."""
-    certificate, private_key = options.certificate, options.private_key
+    certificate, private_key = options.tls_cert, options.tls_key
     if certificate is None:
         return b"", b""
     server_context(FlightDoor.name, certificate, private_key)  # says what is wrong with the files

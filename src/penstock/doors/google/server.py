@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from penstock.doors.google.access import Access
@@ -21,6 +20,7 @@ from penstock.doors.google.http2.frames import PREFACE
 from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.stream import Receiver, Stream
 from penstock.doors.google.http_client import HttpClient
+from penstock.doors.google.options import GoogleOptions
 from penstock.doors.google.origins import Origins
 from penstock.doors.google.push import Push
 from penstock.doors.google.reset import Reset
@@ -38,17 +38,6 @@ from penstock.wire.trust import server_context
 CONNECTIONS_MAX = 8192  # in all, and from one address; what each holds is charged to the budget
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    certificate: str | None = None  # PEM files; with them the door speaks TLS only
-    private_key: str | None = None
-    tokens: Sequence[str] = ()
-    origins: Sequence[str] = ()
-    may_reset: bool = False
-    push_allow: Sequence[str] = ()
-    own_ports: Sequence[int] = ()  # of this server, where push does not go
-
-
 class GoogleDoor:
     name = "pubsub"
 
@@ -60,10 +49,11 @@ class GoogleDoor:
         queue: AsyncMessageQueue,
         condition: Condition,
         log: logging.Logger,
-        options: Options | None = None,
+        options: GoogleOptions | None = None,
+        own_ports: Sequence[int] = (),  # of this server, where push does not go
         budget: Budget | None = None,
     ) -> None:
-        options = options or Options()
+        options = options or GoogleOptions()
         self.address = ""
         self.limits = Http2Limits()
         self.budget = budget or Budget()
@@ -73,7 +63,7 @@ class GoogleDoor:
         self._port = port
         self._queue = queue
         self._options = options
-        self._own_ports = set(options.own_ports)
+        self._own_ports = set(own_ports)
         endpoints = Endpoints(options.push_allow, self._own_ports)
         tokens = Tokens(queue, queue.clock.wall)
         self._push = Push(queue, HttpClient(endpoints), tokens, log)
@@ -90,8 +80,8 @@ class GoogleDoor:
         )
         self._rest = Rest(
             self._calls,
-            Origins(host, options.origins),
-            Reset(queue).run if options.may_reset else None,
+            Origins(host, options.cors_origins),
+            Reset(queue).run if options.reset else None,
             {CERTS_PATH: tokens.certs, DISCOVERY_PATH: lambda: tokens.discovery(self.url)},
         )
         self._http1 = HttpServer(
@@ -105,7 +95,7 @@ class GoogleDoor:
 
     @property
     def url(self) -> str:
-        return f"{'https' if self._options.certificate else 'http'}://{self.address}"
+        return f"{'https' if self._options.tls_cert else 'http'}://{self.address}"
 
     @property
     def guarded(self) -> bool:
@@ -116,9 +106,7 @@ class GoogleDoor:
         return [f"export PUBSUB_EMULATOR_HOST={self.address}"]
 
     async def start(self) -> None:
-        tls = server_context(
-            self.name, self._options.certificate, self._options.private_key, protocols=["h2", "http/1.1"]
-        )
+        tls = server_context(self.name, self._options.tls_cert, self._options.tls_key, protocols=["h2", "http/1.1"])
         host, port = await self.connections.listen(lambda: Newcomer(self), self._host, self._port, tls)
         self.address = join_address(host, port)
         self._own_ports.add(port)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
 
 from penstock.doors.http.errors import JSON, error_response, response_to
 from penstock.doors.http.metrics import CONTENT_TYPE, render
+from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
 from penstock.engine.statistics import Statistics
@@ -53,7 +54,7 @@ class HttpDoor:
         condition: Condition,
         log: logging.Logger,
         version: str,
-        allowed_hosts: Iterable[str] = (),
+        options: HttpOptions | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.address = ""
@@ -62,7 +63,7 @@ class HttpDoor:
         self._statistics = statistics
         self._condition = condition
         self._version = version
-        self._hosts = HostGuard(host, allowed_hosts)
+        self._hosts = HostGuard(host, (options or HttpOptions()).allowed_hosts)
         self._budget = budget or Budget()
         limits = HttpLimits(body_bytes_max=64 << 10)
         self._server = HttpServer(self._answer, log=log, limits=limits, refusal=error_response, budget=self._budget)

@@ -16,7 +16,7 @@ from penstock.broker.model import Draft
 from penstock.broker.publishing import Appended
 from penstock.doors.resources import open_queue
 from penstock.doors.text.codec import Phrases
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from penstock.doors.text.windows import Feed
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import PenstockError, ResourceExhaustedError
@@ -55,7 +55,7 @@ class TextQueue:
 
 
 class Queues:
-    def __init__(self, queue: AsyncMessageQueue, project: str, limits: Limits, log: logging.Logger) -> None:
+    def __init__(self, queue: AsyncMessageQueue, project: str, limits: TextOptions, log: logging.Logger) -> None:
         self._queue = queue
         self._project = project
         self._limits = limits

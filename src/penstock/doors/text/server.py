@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from penstock.doors.port import join_address
 from penstock.doors.text.connection import TextConnection
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
@@ -21,6 +21,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import where
 from penstock.wire.budget import Budget
 from penstock.wire.serving import Connections, Served
+from penstock.wire.trust import server_context
 
 COMPLAINTS_PER_SWEEP = 10
 
@@ -36,20 +37,19 @@ class TextDoor:
         queue: AsyncMessageQueue,
         project: str,
         log: logging.Logger,
-        limits: Limits | None = None,
-        unix_path: str | None = None,
-        tls: ssl.SSLContext | None = None,
+        options: TextOptions | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.address = ""
-        self.limits = limits or Limits()
+        self.limits = options = options or TextOptions()
         self.budget = budget or Budget()
-        self.maxima = maxima(self.limits.content_bytes_max)
-        self.queues = Queues(queue, project, self.limits, log)
+        self.maxima = maxima(options.message_bytes_max)
+        self.queues = Queues(queue, project, options, log)
         self.counts: Counter[str] = Counter()  # of connections and of what was wrong with them, by reason
         self.committed = queue.committed
         self.acknowledge = queue.decide_ack
-        self._host, self._port, self._unix_path, self._tls = host, port, unix_path, tls
+        self._host, self._port, self._unix_path = host, port, options.unix_socket
+        self._tls = server_context(self.name, options.tls_cert, options.tls_key, client_ca=options.tls_client_ca)
         self._log = log
         self._complaints = 0  # since the last sweep
         self.connections = Connections(

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from penstock.broker.consuming import Delivery
 from penstock.broker.names import receipt
 from penstock.doors.text.codec import Phrases, id_texts
-from penstock.doors.text.limits import Limits
+from penstock.doors.text.options import TextOptions
 from penstock.engine.async_queue import AsyncMessageQueue
 
 ENDLESS = float("inf")  # T-033: a lease lasts as long as the connection
@@ -163,7 +163,7 @@ class Feed:
     def __init__(
         self,
         queue: AsyncMessageQueue,
-        limits: Limits,
+        limits: TextOptions,
         *,
         open_queue: Callable[[], tuple[str, str]],
         put_back: Callable[[Sequence[str]], None],
@@ -173,7 +173,7 @@ class Feed:
         self._open_queue = open_queue
         self._put_back = put_back
         self.portion_bytes = limits.dispatch_bytes
-        self.content_bytes_max = limits.content_bytes_max
+        self.content_bytes_max = limits.message_bytes_max
         self._durable_topic, self._durable_until = 0, 0  # by first id: its messages below this offset are durable
         self._windows: dict[Window, None] = {}
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)

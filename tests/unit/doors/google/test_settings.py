@@ -14,9 +14,9 @@ from penstock.settings import load_settings
 def test_lists_come_as_text_or_as_lists() -> None:
     variables = {"PENSTOCK_PUSH_ALLOW": "127.0.0.0/8, 10.1.2.3/8", "PENSTOCK_PUBSUB_TOKENS": "a,b"}
     settings = load_settings(flags={}, environment=variables, config={"pubsub_cors_origins": ["https://ui.example"]})
-    assert settings.push_allow == ("127.0.0.0/8", "10.0.0.0/8")
-    assert settings.pubsub_tokens == ("a", "b")
-    assert settings.pubsub_cors_origins == ("https://ui.example",)
+    assert settings.pubsub.push_allow == ("127.0.0.0/8", "10.0.0.0/8")
+    assert settings.pubsub.tokens == ("a", "b")
+    assert settings.pubsub.cors_origins == ("https://ui.example",)
 
 
 def test_a_network_that_is_none_is_refused() -> None:

@@ -1,0 +1,122 @@
+"""What a setting is: a field of a frozen dataclass whose type says how its value is read.
+
+    port: Port = setting(8090, "Health and metrics.")
+
+A value comes as text (flags, environment) or typed (files). A reader's ValueError says what was expected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import field
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+
+class Kind(NamedTuple):
+    metavar: str  # what stands for the value in help and tables, with its unit
+    read: Callable[[object], Any]
+    choices: tuple[str, ...] = ()
+
+
+class Mark(NamedTuple):
+    """What `setting` notes beside a field's default."""
+
+    help: str
+    secret: bool
+    name: str
+
+
+def setting(default: T, help: str, *, secret: bool = False, name: str = "") -> T:  # noqa: A002 - as in typer
+    """A field that is a setting. A `secret` is never shown; `name` replaces section_field as the flat name."""
+    made: T = field(default=default, metadata={"setting": Mark(help, secret, name)})
+    return made
+
+
+def one_of(*choices: str) -> Kind:
+    def read(value: object) -> str:
+        word = str(value).lower()
+        if word not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return word
+
+    return Kind("NAME", read, choices)
+
+
+def _whole(value: object, expected: str = "a whole number, 0 or more") -> int:
+    text = str(value).strip()
+    if isinstance(value, bool | float) or not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise ValueError(expected)
+    return int(text)
+
+
+def _port(value: object) -> int | None:
+    expected = 'a port from 0 to 65535 or "off"'
+    port = None if value == "off" else _whole(value, expected)
+    if port is not None and port > 65535:
+        raise ValueError(expected)
+    return port
+
+
+def _seconds(value: object) -> float:
+    expected = "a number of seconds, 0 or more"
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        raise ValueError(expected) from None
+    if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
+        raise ValueError(expected)
+    return seconds
+
+
+def _switch(value: object) -> bool:
+    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    word = str(value).lower()
+    if word not in known:
+        raise ValueError("true or false")
+    return known[word]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise ValueError("some text")
+    return value.strip()
+
+
+def _project(value: object) -> str:
+    text = _text(value)
+    if "/" in text or " " in text:
+        raise ValueError("a project name without slashes and spaces")
+    return text
+
+
+def _names(value: object) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        raise ValueError("a list of names, or one text with commas")
+    return tuple(_text(name) for name in names)
+
+
+def _networks(value: object) -> tuple[str, ...]:
+    from ipaddress import ip_network
+
+    try:
+        return tuple(str(ip_network(name, strict=False)) for name in _names(value))
+    except ValueError:
+        raise ValueError("a list of networks such as 127.0.0.0/8") from None
+
+
+Text: TypeAlias = Annotated[str, Kind("TEXT", _text)]
+Project: TypeAlias = Annotated[str, Kind("NAME", _project)]
+Folder: TypeAlias = Annotated[str, Kind("DIR", _text)]
+File: TypeAlias = Annotated[str | None, Kind("FILE", _text)]
+Accounts: TypeAlias = Annotated[str | None, Kind("ACCOUNTS", _text)]
+Names: TypeAlias = Annotated[tuple[str, ...], Kind("NAME", _names)]
+Networks: TypeAlias = Annotated[tuple[str, ...], Kind("NETWORK", _networks)]
+Switch: TypeAlias = Annotated[bool, Kind("true|false", _switch)]
+Port: TypeAlias = Annotated[int | None, Kind("PORT|off", _port)]  # 0: any free one; None: the door stays closed
+Count: TypeAlias = Annotated[int, Kind("COUNT", _whole)]
+Bytes: TypeAlias = Annotated[int, Kind("BYTES", _whole)]
+Seconds: TypeAlias = Annotated[float, Kind("SECONDS", _seconds)]

@@ -1,0 +1,65 @@
+"""docs/settings.md: every setting in all its forms, written from the fields.
+
+python -m tests.tidy.settings_page > docs/settings.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.settings import DOORS, SETTINGS, Setting
+
+HEAD = """\
+# Settings
+
+Flags win over environment variables, those over a TOML file (`--config FILE` or `PENSTOCK_CONFIG`),
+those over the defaults. The variable of a setting is `PENSTOCK_` and its name in capitals:
+`PENSTOCK_AZURE_PORT`. A wrong value is refused with one sentence that names the setting as it was
+spelled; a secret is never repeated.
+
+In the file a setting is a key at the top (`azure_port = 0`) or a key in the table of its door, without
+the door's name:
+
+```toml
+retention_seconds = 3600
+
+[azure]
+port = 0
+poison_after = 5
+```
+
+A port is a number, 0 for any free one, or `off` for a closed door. A list is one flag per name; in a
+variable its names are separated by commas. A switch is `true` or `false` in a variable, and a flag
+without a value on the command line. Other users of a machine can see the flags of a process: give
+tokens and keys in a variable or in the file.
+
+This page is written from the fields in `src/penstock/settings.py` and `src/penstock/doors/*/options.py`
+by `make docs`.
+"""
+PAGES = {"pubsub": "google", "azure": "azure", "text": "text", "flight": "flight", "http": ""}
+
+
+def settings_page() -> str:
+    return "\n".join([HEAD, *_section("", "## The server"), *(line for door in DOORS for line in _door(door))])
+
+
+def _door(door: str) -> Iterator[str]:
+    page = f" ([what it does](doors/{PAGES[door]}.md))" if PAGES[door] else ""
+    yield from _section(door, f"## `[{door}]`{page}")
+
+
+def _section(section: str, title: str) -> Iterator[str]:
+    yield from (title, "", "| setting | flag | default | |", "|---|---|---|---|")
+    yield from (_row(each) for each in SETTINGS.values() if each.section == section)
+    yield ""
+
+
+def _row(each: Setting) -> str:
+    value = "" if isinstance(each.default, bool) else f" {each.kind.metavar}"
+    flag = f"`{each.flag}{value}`".replace("|", "\\|")
+    default = "" if each.many or not each.shown else f"`{each.shown}`"
+    return f"| `{each.name}` | {flag} | {default} | {each.sentences} |"
+
+
+if __name__ == "__main__":
+    print(settings_page(), end="")
