@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from pyspark_penstock.broker import Broker, Span
+from pyspark_penstock.client import BrokerClient, Span
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import find
 from pyspark_penstock.reading import PenstockReader
@@ -51,7 +51,7 @@ class FilteringReader(PenstockReader):
             if not taken:
                 yield each
 
-    def _narrowed(self, broker: Broker, spans: list[Span]) -> list[Span]:
+    def _narrowed(self, broker: BrokerClient, spans: list[Span]) -> list[Span]:
         for each in self.filters:
             column, _ = _parts(each)
             if column == "topic":
@@ -142,7 +142,7 @@ def _cut(span: Span, low: int | None, high: int | None) -> Span:
     return span._replace(first=first, until=until)
 
 
-def _between(broker: Broker, spans: list[Span], low: int | None, high: int | None) -> list[Span]:
+def _between(broker: BrokerClient, spans: list[Span], low: int | None, high: int | None) -> list[Span]:
     """The parts published from one time on and before another; the times of a topic never run backwards."""
     names = [span.topic for span in spans]
     lows = find(broker, dict.fromkeys(names, low)) if low is not None else {}

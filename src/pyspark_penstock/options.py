@@ -1,20 +1,36 @@
-"""Every option there is, and one frozen record of what was asked for.
+"""Every option there is, declared once, and the record of what was asked for.
 
-The rule kept here: nothing is ignored. An option that is not in the table, is written wrongly, or belongs to another
-use of the source is refused by name.
+Nothing is ignored: an option that is not declared here, is written wrongly, or belongs to another use of the source is
+refused by name. The documentation is checked against this file. Names are Kafka's where Kafka has one.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
 from typing import Any
 
+from pyspark_penstock import values
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.schema import COLUMNS
-from pyspark_penstock.table import READS, TABLE, Option, Use
 from pyspark_penstock.values import EARLIEST, LATEST
+
+
+class Use(Enum):
+    """What one instance of the source is used for."""
+
+    BATCH_READ = "batch read"
+    STREAM_READ = "stream read"
+    WRITE = "write"
+
+
+READS = frozenset({Use.BATCH_READ, Use.STREAM_READ})
+STREAM = frozenset({Use.STREAM_READ})
+BATCH = frozenset({Use.BATCH_READ})
+WRITES = frozenset({Use.WRITE})
+ALL = READS | WRITES
 
 ALIASES = {
     "path": "topic",  # load("t") and save("t")
@@ -36,26 +52,12 @@ FOREIGN = {
     "includeheaders": "attributes are always read, unless includeAttributes is false",
 }
 # Spark hands these to the source as well; they are its own.
-SPARKS_OWN = frozenset(
-    {
-        "checkpointlocation",
-        "queryname",
-        "outputmode",
-        "asyncprogresstrackingenabled",
-        "asyncprogresstrackingcheckpointintervalms",
-        "_asyncprogresstrackingoverridesinksupportcheck",
-        # of a table in its catalog
-        "provider",
-        "owner",
-        "location",
-        "comment",
-        "collation",
-        "external",
-        "is_managed_location",
-    }
-)
-BY_NAME = {option.name.lower(): option for option in TABLE}
-BY_ALIAS = {alias.lower(): BY_NAME[name.lower()] for alias, name in ALIASES.items()}
+SPARKS_OWN = {
+    "checkpointlocation", "queryname", "outputmode", "asyncprogresstrackingenabled",
+    "asyncprogresstrackingcheckpointintervalms", "_asyncprogresstrackingoverridesinksupportcheck",
+    # of a table in its catalog
+    "provider", "owner", "location", "comment", "collation", "external", "is_managed_location",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,41 +72,167 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Option:
+    """One option: the field it fills, who may give it, how it is read, and what it means."""
+
+    field: str
+    name: str
+    uses: frozenset[Use]
+    read: Callable[[str], Any]
+    expects: str
+    default: str  # as the documentation says it
+    says: str
+    secret: bool
+
+
+PARSED = object()
+
+
+def option(
+    name: str,
+    uses: frozenset[Use],
+    read: Callable[[str], Any],
+    default: str,
+    says: str,
+    *,
+    expects: str = "",
+    value: Any = PARSED,
+    secret: bool = False,
+) -> Any:
+    """A field of the record; `value` is its default where the text of the default is not what a user would write."""
+    row = {"name": name, "uses": uses, "read": read, "expects": expects or values.EXPECTS[read]}
+    if value is PARSED:
+        value = read(default) if default else None
+    return field(default=value, repr=not secret, metadata=row | {"default": default, "says": says, "secret": secret})
+
+
+@dataclass(frozen=True)
 class Options:
     """What was asked for; a field that is None was left out and has no default."""
 
-    endpoint: str = "127.0.0.1:8815"
-    topic: str | None = None
-    topics: tuple[str, ...] = ()
-    pattern: str | None = None
-    project: str | None = None
-    consumer: str | None = None
-    starting: str | dict[str, Any] | None = None
-    ending: str | dict[str, Any] | None = None
-    starting_time: int | None = None
-    ending_time: int | None = None
-    strategy: str = "error"
-    rows_per_trigger: int = 1_000_000
-    bytes_per_trigger: int = 256 << 20
-    rows_wanted: int | None = None
-    delay_seconds: float = 15 * 60
-    min_partitions: int | None = None
-    rows_per_partition: int | None = None
-    bytes_per_partition: int = 128 << 20
-    fail_on_loss: bool = True
-    include_attributes: bool = True
-    columns: tuple[str, ...] = COLUMNS
-    push_filters: bool = False
-    retry_seconds: float = 10.0
-    token: str | None = field(default=None, repr=False)
-    tls: bool = False
-    tls_roots: bytes | None = field(default=None, repr=False)
-    create_topics: bool = False
-    transactional: bool = False
-    rows_per_request: int = 5_000
-    txn_app: str | None = None
-    txn_version: int | None = None
-    given: frozenset[str] = frozenset()  # names, as in the table
+    # fmt: off
+    endpoint: str = option("endpoint", ALL, values.endpoint, "127.0.0.1:8815", "Where the broker's Flight door is.")
+    topic: str | None = option(
+        "topic", ALL, values.text, "",
+        "A topic, as projects/P/topics/T or short in the default project.",
+        expects="the name of a topic",
+    )
+    topics: tuple[str, ...] = option("topics", READS, values.names, "", "Several topics.", value=())
+    pattern: str | None = option(
+        "topicPattern", READS, values.pattern, "",
+        "All topics whose full name matches as a whole, or whose short one does in the default project; topics "
+        "made later join, from their earliest message.",
+    )
+    project: str | None = option(
+        "projectId", ALL, values.text, "the broker's default project",
+        "The project of topics named shortly.",
+        expects="the name of a project", value=None,
+    )
+    consumer: str | None = option(
+        "consumerName", STREAM, values.text, "",
+        "Name of the cursor the broker keeps for the query: it pins where the query starts, holds retention and "
+        "shows lag. A name used before goes on from its cursor.",
+        expects="a name",
+    )
+    starting: str | dict[str, Any] | None = option(  # noqa: RUF009
+        "startingOffsets", READS, values.position, "latest in a stream, earliest in a batch",
+        "Where to begin; in JSON -2 is earliest, -1 latest, and a topic that is not named begins at its earliest. "
+        "A checkpoint's offsets are taken as they are.",
+        value=None,
+    )
+    ending: str | dict[str, Any] | None = option(  # noqa: RUF009
+        "endingOffsets", BATCH, values.position, "latest",
+        "Where to end, exclusive; in JSON -1 is latest, which is also for topics that are not named.",
+    )
+    starting_time: int | None = option(
+        "startingTimestamp", READS, values.instant, "", "Begin with the first message published then or later."
+    )
+    ending_time: int | None = option(
+        "endingTimestamp", BATCH, values.instant, "", "End before the first message published then or later."
+    )
+    strategy: str = option(
+        "startingOffsetsByTimestampStrategy", READS, values.strategy, "error",
+        "What to do when nothing was published since startingTimestamp.",
+    )
+    rows_per_trigger: int = option(
+        "maxOffsetsPerTrigger", STREAM, values.count, "1000000",
+        "Most messages in a micro-batch, over all topics: a few seconds of work, so that progress and commits stay "
+        "frequent in a long backlog.",
+    )
+    bytes_per_trigger: int = option(
+        "maxBytesPerTrigger", STREAM, values.size, "256m",
+        "Most stored bytes in a micro-batch: it bounds what the tasks of one batch hold and redo, whatever the "
+        "size of messages.",
+    )
+    rows_wanted: int | None = option(
+        "minOffsetsPerTrigger", STREAM, values.count, "",
+        "Wait until so many messages are there, at most maxTriggerDelay.",
+    )
+    delay_seconds: float = option(
+        "maxTriggerDelay", STREAM, values.duration, "15m", "How long minOffsetsPerTrigger may hold back messages."
+    )
+    min_partitions: int | None = option(
+        "minPartitions", READS, values.count, "", "At least so many Spark partitions, if there are as many messages."
+    )
+    rows_per_partition: int | None = option(
+        "maxRecordsPerPartition", READS, values.count, "", "Most messages in a Spark partition."
+    )
+    bytes_per_partition: int = option(
+        "maxBytesPerPartition", READS, values.size, "128m",
+        "Stored bytes a Spark partition is cut at; topics with less share one.",
+    )
+    fail_on_loss: bool = option(
+        "failOnDataLoss", READS, values.truth, "true",
+        "Fail when messages were removed before they were read; false goes on from the earliest there is and "
+        "warns.",
+    )
+    include_attributes: bool = option(
+        "includeAttributes", READS, values.truth, "true", "false leaves out the column attributes."
+    )
+    columns: tuple[str, ...] = option(
+        "columns", READS, values.names, "all",
+        "The columns to read; Spark cannot push a select down, this does.",
+        value=COLUMNS,
+    )
+    push_filters: bool = option(
+        "pushFilters", BATCH, values.truth, "false",
+        "Read only where conditions on offset, topic and publish_time can match; for a DataFrame that is used in "
+        "one place, with Spark's switch for it on, see Tuning.",
+    )
+    retry_seconds: float = option(
+        "retryTimeoutSeconds", ALL, values.seconds, "10",
+        "How long an unreachable broker is tried before the query fails.",
+    )
+    token: str | None = option(
+        "token", ALL, values.text, "", "Bearer token of the Flight door.", expects="a token", secret=True
+    )
+    tls: bool = option("tls", ALL, values.truth, "false", "Speak TLS.")
+    tls_roots: bytes | None = option(
+        "tlsRootCertificates", ALL, values.certificates, "those of the system",
+        "Whom to trust; read on the driver.",
+        value=None, secret=True,
+    )
+    create_topics: bool = option("createTopics", WRITES, values.truth, "false", "Make topics that are not there.")
+    transactional: bool = option(
+        "transactional", WRITES, values.truth, "false",
+        "Stage the rows and publish them when Spark commits the batch: exactly once for plans that give other rows "
+        "when run again.",
+    )
+    rows_per_request: int = option(
+        "maxRowsPerRequest", WRITES, values.count, "5000",
+        "Most rows published, and made durable, at once; 1 MiB are a request, too.",
+    )
+    txn_app: str | None = option(
+        "txnAppId", WRITES, values.text, "",
+        "With txnVersion, of df.write: who writes. A batch whose version is not higher than the last one stored "
+        "for this name in the topic is left out, so that foreachBatch can be run again.",
+        expects="a name",
+    )
+    txn_version: int | None = option(
+        "txnVersion", WRITES, values.whole, "", "The number of the batch, as foreachBatch gives it."
+    )
+    # fmt: on
+    given: frozenset[str] = frozenset()  # names, as they are declared
 
     @property
     def access(self) -> Access:
@@ -132,7 +260,8 @@ class Options:
         for name in sorted(self.given):
             uses = BY_NAME[name.lower()].uses
             if use not in uses:
-                raise PenstockError(f"option {name} is for a {_listed(uses)}, not for a {use.value}")
+                listed = " or a ".join(sorted(each.value for each in uses))
+                raise PenstockError(f"option {name} is for a {listed}, not for a {use.value}")
         if use in READS:
             self._check_source()
         if use is Use.BATCH_READ:
@@ -168,6 +297,11 @@ class Options:
             raise PenstockError("startingTimestamp is later than endingTimestamp")
 
 
+TABLE = tuple(Option(each.name, **each.metadata) for each in fields(Options) if each.metadata)
+BY_NAME = {option.name.lower(): option for option in TABLE}
+BY_ALIAS = {alias.lower(): BY_NAME[name.lower()] for alias, name in ALIASES.items()}
+
+
 def parse(raw: Mapping[str, Any]) -> Options:
     """The record of these options; what is unknown, mistyped or given twice is refused by name."""
     found: dict[str, Any] = {}
@@ -188,7 +322,7 @@ def _value(option: Option, value: str) -> Any:
     try:
         return option.read(value)
     except ValueError:
-        shown = "it" if option.field in {"token", "tls_roots"} else repr(value)
+        shown = "it" if option.secret else repr(value)
         raise PenstockError(f"option {option.name} must be {option.expects}; {shown} is not") from None
 
 
@@ -212,7 +346,3 @@ def _chosen_columns(found: dict[str, Any]) -> dict[str, Any]:
         raise PenstockError("option columns names attributes, and includeAttributes is false")
     kept = tuple(name for name in COLUMNS if name in chosen and not (without and name == "attributes"))
     return found | {"columns": kept}
-
-
-def _listed(uses: frozenset[Use]) -> str:
-    return " or a ".join(sorted(use.value for use in uses))

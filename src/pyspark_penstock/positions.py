@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pyspark_penstock.broker import Broker, lost
+from pyspark_penstock.client import BrokerClient, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.values import EARLIEST, IDENTITIES, LATEST
@@ -73,7 +73,7 @@ def replaced(name: str) -> str:
 # ---------------------------------------------------------------------- as the options say them
 
 
-def bounds(broker: Broker, options: Options, **more: Any) -> dict[str, Bound]:
+def bounds(broker: BrokerClient, options: Options, **more: Any) -> dict[str, Bound]:
     """The topics that are asked for, by full name."""
     asked: dict[str, Any] = {"topics": list(options.source_topics)}
     if options.pattern:
@@ -93,7 +93,7 @@ def no_match(options: Options) -> str:
     )
 
 
-def starting(broker: Broker, options: Options, known: Mapping[str, Bound], default: str) -> Offsets:
+def starting(broker: BrokerClient, options: Options, known: Mapping[str, Bound], default: str) -> Offsets:
     """Where to begin in each topic."""
     if options.starting_time is not None:
         return _at_time(broker, options, known, options.starting_time)
@@ -119,7 +119,7 @@ def may_move(options: Options) -> bool:
     return said == "latest" or (isinstance(said, dict) and LATEST in said.values())
 
 
-def ending(broker: Broker, options: Options, known: Mapping[str, Bound]) -> Offsets:
+def ending(broker: BrokerClient, options: Options, known: Mapping[str, Bound]) -> Offsets:
     """Where to end in each topic, exclusive."""
     if options.ending_time is not None:
         return find(broker, dict.fromkeys(known, options.ending_time))
@@ -137,12 +137,12 @@ def _place(offset: int, bound: Bound) -> int:
     return {EARLIEST: bound.head, LATEST: bound.tail}.get(offset, offset)
 
 
-def find(broker: Broker, times: Mapping[str, int]) -> Offsets:
+def find(broker: BrokerClient, times: Mapping[str, int]) -> Offsets:
     """The first offset published then or later, by topic."""
     return ordered(broker.ask("find", times=dict(times))["offsets"]) if times else {}
 
 
-def _at_time(broker: Broker, options: Options, known: Mapping[str, Bound], time: int) -> Offsets:
+def _at_time(broker: BrokerClient, options: Options, known: Mapping[str, Bound], time: int) -> Offsets:
     found = find(broker, dict.fromkeys(known, time))
     for name, offset in found.items():
         if offset >= known[name].tail and options.strategy == "error":

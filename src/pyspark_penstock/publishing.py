@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pyspark_penstock.broker import Broker, Patience, is_passing, refusal, told
+from pyspark_penstock.client import BrokerClient, Patience, is_passing, refusal, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ ON_THE_WAY_MAX = 4
 class Upload:
     """One stream of requests to the broker; `published` is what it said to them, in order."""
 
-    def __init__(self, broker: Broker, command: dict[str, Any]) -> None:
+    def __init__(self, broker: BrokerClient, command: dict[str, Any]) -> None:
         self.published: list[dict[str, Any]] = []
         self._broker = broker
         self._command = command

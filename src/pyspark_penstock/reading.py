@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_penstock.broker import Broker, Span, lost
+from pyspark_penstock.client import BrokerClient, Span, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
@@ -55,7 +55,7 @@ class PenstockReader(DataSourceReader):
         self.columns = tuple(columns)
 
     def partitions(self) -> Sequence[InputPartition]:
-        broker = Broker(self.options.access)
+        broker = BrokerClient(self.options.access)
         known = bounds(broker, self.options)
         if not known and self.options.pattern:
             raise PenstockError(no_match(self.options))
@@ -73,7 +73,7 @@ class PenstockReader(DataSourceReader):
             if first[name] > end and self.options.fail_on_loss:
                 raise PenstockError(backwards(name, first[name], end))
 
-    def _narrowed(self, broker: Broker, spans: list[Span]) -> list[Span]:
+    def _narrowed(self, broker: BrokerClient, spans: list[Span]) -> list[Span]:
         """What is left of the ranges when filters are applied to them; there are none here."""
         return spans
 
@@ -88,7 +88,7 @@ def _clamped(first: Mapping[str, int], until: Mapping[str, int], known: Mapping[
     ]
 
 
-def split(broker: Broker, options: Options, spans: Sequence[Span]) -> list[InputPartition]:
+def split(broker: BrokerClient, options: Options, spans: Sequence[Span]) -> list[InputPartition]:
     """The partitions of these ranges, in one question; none if there is nothing to read."""
     full = [span for span in sorted(spans) if span.first < span.until]
     if not full:
@@ -147,7 +147,7 @@ def _join(group: list[Span], span: Span) -> None:
         group.append(span)
 
 
-def _cut_off(broker: Broker, spans: Sequence[Span], said: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+def _cut_off(broker: BrokerClient, spans: Sequence[Span], said: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     """The broker leaves out what it has no longer: the ranges not all there, as topic, wanted and earliest offset."""
     rows: dict[str, int] = {}
     for part in said["parts"]:
@@ -171,7 +171,7 @@ def read(options: Options, columns: Sequence[str], partition: InputPartition) ->
     # A read that may jump over lost messages shows where it is by their topics and offsets.
     fetched = (*columns, *(name for name in ("topic", "offset") if lossy and name not in columns))
     spans = list(partition.spans)
-    broker = Broker(replace(options.access, endpoint=partition.endpoint))
+    broker = BrokerClient(replace(options.access, endpoint=partition.endpoint))
     for batch in broker.read(spans, fetched, lossy):
         if lossy:
             spans = _warn_of_gaps(spans, batch)

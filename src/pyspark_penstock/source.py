@@ -20,11 +20,10 @@ from pyspark.sql.types import StructType
 
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.filters import FilteringReader
-from pyspark_penstock.options import parse
+from pyspark_penstock.options import Use, parse
 from pyspark_penstock.reading import PenstockReader
 from pyspark_penstock.schema import check_sink, struct, wanted_columns
 from pyspark_penstock.streaming import PenstockStreamReader
-from pyspark_penstock.table import Use
 from pyspark_penstock.writing import PenstockStreamWriter, PenstockWriter
 
 

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_penstock.broker import Broker, Span
+from pyspark_penstock.client import BrokerClient, Span
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
@@ -61,7 +61,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.columns = tuple(columns)
         self.refusal = refusal  # what is wrong with the options
-        self.broker = Broker(options.access)
+        self.broker = BrokerClient(options.access)
         self._start: dict[str, Any] | None = None
         self._start_may_move = False  # whether another instance would start elsewhere
         self._planned = False  # whether this instance has decided where a batch ends

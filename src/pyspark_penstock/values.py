@@ -1,13 +1,10 @@
-"""The values options can have: text in, a value or the reason why not out.
-
-The rule kept here: a parser raises ValueError for text it does not know and never guesses; the sentence around it,
-with the name of the option and what it expects, is made in one place, `options.py`.
-"""
+"""The values options can have: a parser takes text, and raises ValueError for what it does not know."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,34 +19,28 @@ DURATIONS = {"": 0.001, "ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 
 
 
 def text(value: str) -> str:
-    if not value.strip():
-        raise ValueError(value)
-    return value.strip()
+    return value.strip() or refuse(value)
+
+
+def refuse(value: str) -> Any:
+    raise ValueError(value)
 
 
 def truth(value: str) -> bool:
-    known = {"true": True, "false": False}
-    if value.strip().lower() not in known:
-        raise ValueError(value)
-    return known[value.strip().lower()]
+    known = value.strip().lower()
+    return known == "true" if known in {"true", "false"} else refuse(value)
 
 
 def count(value: str) -> int:
-    number = int(value)
-    if number <= 0:
-        raise ValueError(value)
-    return number
+    return number if (number := int(value)) > 0 else refuse(value)
 
 
 def whole(value: str) -> int:
-    number = int(value)
-    if number < 0:
-        raise ValueError(value)
-    return number
+    return number if (number := int(value)) >= 0 else refuse(value)
 
 
 def size(value: str) -> int:
-    return int(_measured(value, SIZES) or _refuse(value))
+    return int(_measured(value, SIZES)) or refuse(value)
 
 
 def duration(value: str) -> float:
@@ -57,28 +48,17 @@ def duration(value: str) -> float:
 
 
 def seconds(value: str) -> float:
-    number = float(value)
-    if not 0 <= number < float("inf"):
-        raise ValueError(value)
-    return number
+    return number if 0 <= (number := float(value)) < float("inf") else refuse(value)
 
 
 def _measured(value: str, units: dict[str, int] | dict[str, float]) -> float:
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", value.lower())
-    if not found or found[2] not in units:
-        raise ValueError(value)
-    return int(found[1]) * units[found[2]]
-
-
-def _refuse(value: str) -> int:
-    raise ValueError(value)
+    return int(found[1]) * units[found[2]] if found and found[2] in units else refuse(value)
 
 
 def names(value: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in value.split(","))
-    if not all(found) or len(set(found)) < len(found):
-        raise ValueError(value)
-    return found
+    return found if all(found) and len(set(found)) == len(found) else refuse(value)
 
 
 def pattern(value: str) -> str:
@@ -91,9 +71,7 @@ def pattern(value: str) -> str:
 
 def endpoint(value: str) -> str:
     found = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})", value.strip())
-    if not found or not 0 < int(found[2]) < 65536:
-        raise ValueError(value)
-    return value.strip()
+    return value.strip() if found and 0 < int(found[2]) < 65536 else refuse(value)
 
 
 def instant(value: str) -> int:
@@ -113,17 +91,13 @@ def offsets(value: str) -> dict[str, Any]:
     said = json.loads(value)
     if not isinstance(said, dict):
         raise ValueError(value)
-    places = {name: place for name, place in said.items() if name != IDENTITIES}
     identities = said.get(IDENTITIES, {})
     if not isinstance(identities, dict) or not all(isinstance(each, str) for each in identities.values()):
         raise ValueError(value)
-    if not all(_is_offset(place) for place in places.values()):
+    offsets = [place for name, place in said.items() if name != IDENTITIES]
+    if not all(isinstance(each, int) and not isinstance(each, bool) and each >= EARLIEST for each in offsets):
         raise ValueError(value)
     return said
-
-
-def _is_offset(place: object) -> bool:
-    return isinstance(place, int) and not isinstance(place, bool) and place >= EARLIEST
 
 
 def position(value: str) -> str | dict[str, Any]:
@@ -132,9 +106,8 @@ def position(value: str) -> str | dict[str, Any]:
 
 
 def strategy(value: str) -> str:
-    if value.strip().lower() not in {"error", "latest"}:
-        raise ValueError(value)
-    return value.strip().lower()
+    known = value.strip().lower()
+    return known if known in {"error", "latest"} else refuse(value)
 
 
 def certificates(value: str) -> bytes:
@@ -145,3 +118,21 @@ def certificates(value: str) -> bytes:
         return Path(value).expanduser().read_bytes()
     except OSError as error:
         raise ValueError(value) from error
+
+
+# What each parser expects, as the end of "option NAME must be ...".
+EXPECTS: dict[Callable[[str], Any], str] = {
+    truth: "true or false",
+    count: "a whole number above 0",
+    whole: "a whole number, 0 or more",
+    size: "a size above 0, as 67108864 or 64m",
+    duration: "a time, as 30s, 15m or 1h",
+    seconds: "a number of seconds, 0 or more",
+    names: "names separated by commas, each once",
+    pattern: "a regular expression",
+    endpoint: "host:port",
+    instant: "milliseconds since 1970 or ISO 8601, as 2024-05-01T12:00:00Z",
+    position: 'earliest, latest or JSON, as {"projects/p/topics/t": 12}',
+    strategy: "error or latest",
+    certificates: "PEM text or the path of a file that can be read",
+}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from pyspark_penstock.broker import Broker
 from pyspark_penstock.chunks import chunks
+from pyspark_penstock.client import BrokerClient
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import bounds_in
@@ -56,7 +56,7 @@ class PenstockWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         if self.options.txn_app is None:
             return publish(self.options, iterator, self.job, self.epoch)
-        broker = Broker(self.options.access)
+        broker = BrokerClient(self.options.access)
         query = _transaction(broker, self.options, self.options.txn_app)
         if not self._is_done(broker, query):
             return publish(self.options, iterator, query, self.epoch)
@@ -68,12 +68,12 @@ class PenstockWriter(DataSourceArrowWriter):
         if self.options.txn_app is None:
             decide(self.options, messages, self.epoch)
             return
-        broker = Broker(self.options.access)
+        broker = BrokerClient(self.options.access)
         query = _transaction(broker, self.options, self.options.txn_app)
         if not self._is_done(broker, query):
             settle(self.options, messages, query, self.epoch)
 
-    def _is_done(self, broker: Broker, query: str) -> bool:
+    def _is_done(self, broker: BrokerClient, query: str) -> bool:
         """Whether this version, or a higher one, was stored before."""
         said = broker.ask("stage.last", query=query)
         return said["epoch"] is not None and said["epoch"] >= self.epoch
@@ -98,7 +98,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         """Spark runs the batch again, and the broker knows what it has seen."""
 
 
-def _transaction(broker: Broker, options: Options, app: str) -> str:
+def _transaction(broker: BrokerClient, options: Options, app: str) -> str:
     """A name of fixed length for what an application, whatever it calls itself, writes to a topic.
 
     It goes by the topic's identity, however the topic is spelled; where a column names topics, by the application
@@ -134,7 +134,7 @@ def publish(options: Options, rows: Iterator[pa.RecordBatch], query: str, epoch:
         "once": None if options.transactional else once,
         "stage": options.transactional,
     }
-    broker = Broker(options.access)
+    broker = BrokerClient(options.access)
     if options.create_topics and options.sink_topic:  # also where there are no rows
         broker.ask("topic.ensure", topic=options.sink_topic)
     requests = chunks(map(without_read_columns, rows), options.rows_per_request)
@@ -143,7 +143,9 @@ def publish(options: Options, rows: Iterator[pa.RecordBatch], query: str, epoch:
     return Written(query, upload.published if options.transactional else [])
 
 
-def _with_topics(broker: Broker, options: Options, requests: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _with_topics(
+    broker: BrokerClient, options: Options, requests: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """The same requests, each when the topics it names are there."""
     there = {None, options.sink_topic}
     for request in requests:
@@ -169,5 +171,5 @@ def settle(options: Options, messages: list[WriterCommitMessage | None], query: 
         for task in messages
         if isinstance(task, Written)
     ]
-    broker = Broker(options.access)
+    broker = BrokerClient(options.access)
     broker.ask("stage.decide", seconds=DECIDE_SECONDS, query=query, epoch=epoch, parts=parts)

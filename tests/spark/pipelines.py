@@ -10,7 +10,7 @@ from typing import Any
 from penstock.spark.reading import build_pipeline
 from penstock.spark.records import Pipeline
 from penstock.spark.runner import Outcome, run_flows
-from penstock.spark.runs import Standing
+from penstock.spark.runs import Progress
 from tests.spark.servers import Server
 
 
@@ -24,15 +24,15 @@ def build(text: str, folder: Path, server: Server, name: str = "") -> Pipeline:
 
 
 def run(spark: Any, pipeline: Pipeline, *, stop: threading.Event | None = None, show: Any = None) -> Outcome:
-    show = show or (lambda _standings, _now: None)
+    show = show or (lambda _progress, _now: None)
     return run_flows(spark, pipeline, show=show, stop=stop or threading.Event(), logs=Path(pipeline.state) / "log")
 
 
-def run_one(spark: Any, pipeline: Pipeline) -> Standing:
+def run_one(spark: Any, pipeline: Pipeline) -> Progress:
     """Run a pipeline of one flow that is to succeed."""
-    (standing,) = run(spark, pipeline).standings.values()
-    assert standing.failure is None, standing.failure
-    return standing
+    (progress,) = run(spark, pipeline).progress.values()
+    assert progress.failure is None, progress.failure
+    return progress
 
 
 def forget_last_commit(checkpoint: str) -> None:

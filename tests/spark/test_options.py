@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pyspark_penstock.errors import PenstockError
-from pyspark_penstock.options import ALIASES, Options, parse
+from pyspark_penstock.options import ALIASES, TABLE, Options, Use, parse
 from pyspark_penstock.schema import COLUMNS
-from pyspark_penstock.table import TABLE, Use
 
 BEST = {
     "endpoint": ("broker.example:9000", "broker.example:9000"),

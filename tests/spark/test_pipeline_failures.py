@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.spark.checking import analyse
 from penstock.spark.problems import Problems
 from penstock.spark.runs import Failure
 from tests.spark.pipelines import build, run, short
@@ -14,7 +13,7 @@ from tests.spark.servers import Server
 
 
 def failure(outcome: Any, name: str) -> Failure:
-    found: Failure | None = outcome.standings[name].failure
+    found: Failure | None = outcome.progress[name].failure
     assert found is not None
     return found
 
@@ -50,9 +49,9 @@ def test_one_flow_fails_and_the_others_go_on(
     """
     outcome = run(spark, build(text, tmp_path, server))
     assert outcome.failed
-    assert outcome.standings["good"].failure is None
+    assert outcome.progress["good"].failure is None
     assert sorted(server.data(target)) == [b"1", b"2", b"x"]
-    told = {name: failure(outcome, name).sentence for name in outcome.standings if name != "good"}
+    told = {name: failure(outcome, name).sentence for name in outcome.progress if name != "good"}
     assert "projects/penstock/topics/no-such-topic" in told["unknown"]
     assert told["misspelt"].startswith(
         "A column, variable, or function parameter with name `datta` cannot be resolved."
@@ -112,7 +111,7 @@ def test_a_deep_look_finds_what_spark_would_refuse(
     """
     pipeline, problems = build(text, tmp_path, server), Problems()
     for flow in pipeline.flows:
-        analyse(spark, pipeline, flow, problems)
+        flow.kind.analyse(spark, pipeline, flow, problems)
     syntax, column, sink, folder, function, sums = problems.sentences
     assert syntax == "flow syntax: sql: Syntax error at or near 'SELEKT'."
     assert column.startswith("flow column: sql: A column, variable, or function parameter with name `nothing`")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.spark import ready, replay
+from penstock.spark.flows import dead_letters, insights, replay
 from tests.spark.pipelines import build, forget_last_commit, run, run_one, short
 from tests.spark.servers import Server
 
@@ -67,8 +67,8 @@ def test_archive_and_replay_give_the_same_messages(
         server.rest_publish(topic, bytes([number, 255]), {"n": str(number), "é": "ü"}, key="k" if number % 2 else "")
     server.publish(topic, ROWS)
     archive(spark, server, tmp_path, topic)
-    standing = replayed(spark, server, tmp_path, target)
-    assert (standing.rows_in, standing.rows_out, standing.to_go) == (65, 65, 0)
+    progress = replayed(spark, server, tmp_path, target)
+    assert (progress.rows_in, progress.rows_out, progress.to_go) == (65, 65, 0)
     assert content(server.rows(target)) == content(server.rows(topic))
 
 
@@ -96,8 +96,8 @@ def test_a_replay_that_was_killed_goes_on_with_its_plan(
     plan_file.write_text(json.dumps(plan | {"days_done": []}))  # it died after publishing, before it said so
     server.publish(topic, [b"new"])
     archive(spark, server, tmp_path, topic)
-    standing = replayed(spark, server, tmp_path, target)
-    assert (standing.rows_in, standing.rows_out) == (60, 0)
+    progress = replayed(spark, server, tmp_path, target)
+    assert (progress.rows_in, progress.rows_out) == (60, 0)
     assert server.data(target) == ROWS, "the plan does not hold what came later"
 
 
@@ -117,7 +117,7 @@ def test_a_replay_of_a_time_and_of_chosen_topics(
 def test_a_replay_of_what_is_no_lake(spark: Any, server: Server, tmp_path: Path) -> None:
     spark.range(3).write.parquet(str(tmp_path / "lake"))
     text = '[flows.again]\nuse = "replay"\nlake = "lake"\ntopic = "nowhere"'
-    failure = run(spark, build(text, tmp_path, server)).standings["again"].failure
+    failure = run(spark, build(text, tmp_path, server)).progress["again"].failure
     assert failure is not None
     assert failure.sentence == f"{tmp_path}/lake is not a lake of archive: it has no column topic"
     assert replay.LAKE_COLUMNS[0] == "topic"
@@ -139,15 +139,15 @@ def test_insights_add_up_whatever_the_batches(
         options = {{ maxOffsetsPerTrigger = 40 }}
     """
     pipeline = build(text, tmp_path, server)
-    standing = run_one(spark, pipeline)
-    assert (standing.rows_in, standing.batches) == (90, 3)
+    progress = run_one(spark, pipeline)
+    assert (progress.rows_in, progress.batches) == (90, 3)
     published = server.tail(told)
-    assert standing.rows_out == published
+    assert progress.rows_out == published
     forget_last_commit(pipeline.flows[0].checkpoint)
     run_one(spark, pipeline)
     assert server.tail(told) == published, "a batch that is run again tells nothing twice"
 
-    merged = ready.merged_insights(spark.read.parquet(str(tmp_path / "insights"))).collect()
+    merged = insights.merged(spark.read.parquet(str(tmp_path / "insights"))).collect()
     by_topic = {topic: [row for row in merged if row.topic == topic] for topic in (first, second)}
     assert sum(row.messages for row in by_topic[first]) == 60
     assert sum(row.bytes for row in by_topic[first]) == sum(map(len, ROWS))
@@ -188,5 +188,5 @@ def test_dead_letters_say_who_failed(
     assert lost.longest_ms >= 0
     assert by_reason["not text"].samples[0].payload == base64.b64encode(b"\xff\xfe").decode()
     assert (by_reason[None].subscription, by_reason[None].attempts) == ("unknown", None)
-    merged = ready.merged_dead_letters(spark.read.parquet(str(tmp_path / "dead"))).collect()
+    merged = dead_letters.merged(spark.read.parquet(str(tmp_path / "dead"))).collect()
     assert sum(row.letters for row in merged) == 6

@@ -76,7 +76,7 @@ def test_a_flow_reads_what_another_one_of_the_file_writes(
     pipeline = build(text, tmp_path, server)
     for _ in range(2):
         outcome = run(spark, pipeline)
-        assert not outcome.failed, outcome.standings
+        assert not outcome.failed, outcome.progress
     assert server.data(middle) == ROWS
     assert server.data(end) == ROWS
 
@@ -101,8 +101,8 @@ def test_parquet_in_folders(spark: Any, server: Server, make_topic: Callable[...
         options = {{ maxOffsetsPerTrigger = 60 }}
     """
     pipeline = build(text, tmp_path, server)
-    standing = run_one(spark, pipeline)
-    assert (standing.rows_in, standing.rows_out, standing.batches) == (100, 100, 2)
+    progress = run_one(spark, pipeline)
+    assert (progress.rows_in, progress.rows_out, progress.batches) == (100, 100, 2)
     assert {path.name for path in (tmp_path / "out").glob("part=*")} == {f"part={part}" for part in range(4)}
     forget_last_commit(pipeline.flows[0].checkpoint)
     run_one(spark, pipeline)
@@ -116,7 +116,7 @@ def test_files_of_a_run_whose_checkpoint_is_gone_are_not_added_to(
     text = f'[flows.files]\nfrom = "{topic}"\nto = {{ parquet = "out" }}\ncheckpoint = "%s"'
     run_one(spark, build(text % "one", tmp_path, server))
     outcome = run(spark, build(text % "two", tmp_path, server))
-    failure = outcome.standings["files"].failure
+    failure = outcome.progress["files"].failure
     assert failure is not None
     assert failure.sentence == (
         f"{tmp_path}/out holds the files of a run whose checkpoint is not at {tmp_path}/two; "
@@ -155,8 +155,8 @@ def by_spark(spark: Any, folder: Path) -> list[Row]:
 def test_delta_commits_a_batch_once(spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
     topic = make_topic(*ROWS)
     pipeline = build(DELTA % topic, tmp_path, server)
-    standing = run_one(spark, pipeline)
-    assert (standing.rows_out, standing.batches) == (100, 2)
+    progress = run_one(spark, pipeline)
+    assert (progress.rows_out, progress.batches) == (100, 2)
     table = DeltaTable(tmp_path / "table")
     assert table.version() == 1
     assert table.metadata().partition_columns == ["topic", "half"]
@@ -182,7 +182,7 @@ def test_a_delta_table_with_other_columns_is_not_written_to(
         sql = "SELECT offset AS text FROM source"
         to = {{ delta = "table" }}
     """
-    failure = run(spark, build(text, tmp_path, server)).standings["other"].failure
+    failure = run(spark, build(text, tmp_path, server)).progress["other"].failure
     assert failure is not None
     assert failure.sentence.startswith(f"the Delta table {tmp_path}/table has other columns than the flow gives: text ")
     assert by_delta_rs(tmp_path / "table") == wanted_rows(topic)
@@ -218,7 +218,7 @@ def test_a_python_function_beside_the_file(
     text = f'[flows.turn]\nfrom = "{topic}"\npython = "turning.py:%s"\nto = "{target}"'
     assert run_one(spark, build(text % "turn", tmp_path, server)).rows_out == 2
     assert server.data(target) == [b"cba", b"fed"]
-    failure = run(spark, build(text % "broken", tmp_path, server)).standings["turn"].failure
+    failure = run(spark, build(text % "broken", tmp_path, server)).progress["turn"].failure
     assert failure is not None
     assert failure.sentence == "turning.py:broken gave int and not a DataFrame"
 
@@ -245,15 +245,15 @@ def test_a_flow_that_goes_on_until_it_is_stopped(
     stop = threading.Event()
     more = [b"more"]
 
-    def show(standings: Any, _now: float) -> None:
-        if standings["live"].rows_in == 100 and more:
+    def show(progress: Any, _now: float) -> None:
+        if progress["live"].rows_in == 100 and more:
             server.publish(topic, [more.pop()])
-        if standings["live"].rows_in == 101:
+        if progress["live"].rows_in == 101:
             stop.set()
 
     outcome = run(spark, build(text, tmp_path, server), stop=stop, show=show)
     assert outcome.stopped
-    assert outcome.standings["live"].failure is None
+    assert outcome.progress["live"].failure is None
     assert server.data(target) == [*ROWS, b"more"]
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pyspark_penstock.broker import Broker
 from pyspark_penstock.chunks import chunks
+from pyspark_penstock.client import BrokerClient
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import parse
 from pyspark_penstock.publishing import Upload
@@ -122,7 +122,7 @@ def test_what_spark_publishes_the_other_doors_deliver(spark: Any, server: Server
 def upload(server: Server, topic: str, epoch: int, rows: list[bytes], size: int = 2) -> list[dict[str, Any]]:
     import pyarrow as pa
 
-    broker = Broker(parse({"endpoint": server.endpoint}).access)
+    broker = BrokerClient(parse({"endpoint": server.endpoint}).access)
     sender = Upload(broker, {"topic": topic, "once": {"producer": "spark/query/0", "epoch": epoch}, "stage": False})
     sender.send(chunks([pa.record_batch({"data": pa.array(rows)})], size))
     return sender.published
@@ -169,7 +169,7 @@ def test_an_upload_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
 
         asked = parse({"endpoint": first.endpoint, "retryTimeoutSeconds": "30"})
         command = {"topic": "t", "once": {"producer": "spark/query/0", "epoch": 0}, "stage": False}
-        upload = Upload(Broker(asked.access), command)
+        upload = Upload(BrokerClient(asked.access), command)
         upload.send(batches())
         assert servers[-1].data("t") == rows
 

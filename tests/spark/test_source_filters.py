@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from pyspark_penstock.broker import Span
+from pyspark_penstock.client import Span
 from pyspark_penstock.filters import FilteringReader
 from pyspark_penstock.options import parse
 from pyspark_penstock.reading import PenstockReader, RangePartition, shared

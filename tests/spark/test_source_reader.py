@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from pyspark_penstock import streaming
-from pyspark_penstock.broker import Broker, Patience, Span
+from pyspark_penstock.client import BrokerClient, Patience, Span
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import parse
 from pyspark_penstock.positions import places
@@ -347,7 +347,7 @@ def test_a_broker_that_is_not_there_is_one_sentence_in_time() -> None:
     asked = parse({"endpoint": "127.0.0.1:1", "topic": "t", "retryTimeoutSeconds": "0.5"})
     before = time.monotonic()
     with pytest.raises(UnreachableError) as caught:
-        Broker(asked.access).ask("bounds", topics=["t"])
+        BrokerClient(asked.access).ask("bounds", topics=["t"])
     assert time.monotonic() - before < 5
     assert str(caught.value) == (
         "penstock: cannot reach the broker at 127.0.0.1:1 (connection refused); "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyspark_penstock.options import ALIASES
-from pyspark_penstock.table import ALL, TABLE, Use
+from pyspark_penstock.options import ALIASES, ALL, TABLE, Use
 from tests.tidy.sources import ROOT
 
 PAGE = (ROOT / "docs" / "spark.md").read_text()

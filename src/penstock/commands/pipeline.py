@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.spark.flows import READY_MADE
+
 if TYPE_CHECKING:
     from penstock.spark.records import Pipeline
     from penstock.spark.runner import Outcome
@@ -24,9 +26,8 @@ app = typer.Typer(no_args_is_help=True, help="Run data pipelines on Spark.")
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 WIDE = 200
 
-File = Annotated[
-    str, typer.Argument(metavar="FILE|FLOW", help="A pipeline file, or archive, replay, insights or dead-letters.")
-]
+*FIRST, LAST = READY_MADE
+File = Annotated[str, typer.Argument(metavar="FILE|FLOW", help=f"A pipeline file, or {', '.join(FIRST)} or {LAST}.")]
 Setting = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of a ready-made flow; repeat for more.")
 ]
@@ -54,13 +55,13 @@ def run(
 
     A run goes on where the last one ended. Ctrl-C stops in order (exit code 130), so does SIGTERM (0).
     """
-    from penstock.spark.session import Place
+    from penstock.spark.session import SparkAddress
 
     with _sentences():
         if master and remote:
             raise typer.BadParameter("give --master or --remote, not both")
         pipeline = _read(file, settings or [], endpoint, state, only or [])
-        raise typer.Exit(_run(pipeline, Place(master, remote), verbose=verbose))
+        raise typer.Exit(_run(pipeline, SparkAddress(master, remote), verbose=verbose))
 
 
 @app.command()
@@ -105,7 +106,6 @@ def _sentences() -> Iterator[None]:
 def _read(file: str, settings: list[str], endpoint: str | None, state: str | None, only: list[str]) -> Pipeline:
     """The pipeline, with what the flags change. All problems of a file are told at once."""
     from penstock.spark.reading import choose, read_pipeline, ready_made
-    from penstock.spark.records import READY_MADE
 
     named = {"endpoint": endpoint, "state": str(Path(state).absolute()) if state else None}
     changes = {key: value for key, value in named.items() if value is not None}
@@ -161,13 +161,13 @@ def _tell(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
     if not console.is_terminal:
         console = Console(width=WIDE)  # nobody folds lines in a file
     if not outcome.stopped:
-        for summary in summaries(session, pipeline, outcome.standings):
+        for summary in summaries(session, pipeline, outcome.progress):
             console.print(summary_table(summary))
             console.print()
-    console.print(table_of(outcome.standings, {flow.name: flow.where for flow in pipeline.flows}))
-    for name, standing in outcome.standings.items():
-        if standing.failure is not None:
-            told = f"penstock: flow {name}: {standing.failure.sentence} (all of it: {outcome.logs[name]})"
+    console.print(table_of(outcome.progress, {flow.name: flow.where for flow in pipeline.flows}))
+    for name, ended in outcome.progress.items():
+        if ended.failure is not None:
+            told = f"penstock: flow {name}: {ended.failure.sentence} (all of it: {outcome.logs[name]})"
             typer.echo(told, err=True)
     if outcome.stopped:
         typer.echo("stopped; the next run goes on from here", err=True)

@@ -1,73 +1,61 @@
-"""What a user sees of a run: bars on a terminal, a line every ten seconds elsewhere, tables at the end.
-
-The rule kept here: this module only shows; it is handed numbers and asks nobody.
-"""
+"""What a user sees of a run: bars on a terminal, a line every ten seconds elsewhere, tables at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from penstock.spark.runs import Standing
+from penstock.spark.runs import Progress, Summary
 
 LINE_SECONDS = 10.0
-
-
-class Summary(NamedTuple):
-    """A small table a flow shows at its end."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[object]]
 
 
 class Bars:
     """One bar per flow: rows done, to go, rate, and the lag behind the topic's end."""
 
     def __init__(self, console: Console, names: Sequence[str]) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[told]}"),
-            TimeElapsedColumn(),
+        self._progress = rich_progress.Progress(
+            rich_progress.TextColumn("{task.description}"),
+            rich_progress.BarColumn(bar_width=30),
+            rich_progress.TextColumn("{task.fields[numbers]}"),
+            rich_progress.TimeElapsedColumn(),
             console=console,
             refresh_per_second=4,
         )
-        self._tasks: dict[str, TaskID] = {
-            name: self._progress.add_task(name, total=None, told="starting") for name in names
+        self._tasks: dict[str, rich_progress.TaskID] = {
+            name: self._progress.add_task(name, total=None, numbers="starting") for name in names
         }
         self._progress.start()
 
-    def show(self, standings: Mapping[str, Standing], now: float) -> None:
-        for name, standing in standings.items():
-            total = standing.rows_in + standing.to_go if standing.to_go is not None else None
-            if not standing.active:
-                total = standing.rows_in or 1
-            completed = standing.rows_in if standing.rows_in or standing.active else 1
-            self._progress.update(self._tasks[name], completed=completed, total=total, told=told(standing))
+    def show(self, flows: Mapping[str, Progress], now: float) -> None:
+        for name, progress in flows.items():
+            total = progress.rows_in + progress.to_go if progress.to_go is not None else None
+            if not progress.active:
+                total = progress.rows_in or 1
+            completed = progress.rows_in if progress.rows_in or progress.active else 1
+            self._progress.update(self._tasks[name], completed=completed, total=total, numbers=numbers_of(progress))
 
     def close(self) -> None:
         self._progress.stop()
 
 
 class Lines:
-    """Where nobody can draw: the same numbers as plain lines."""
+    """Where bars cannot be drawn: the same numbers as plain lines."""
 
     def __init__(self, console: Console, names: Sequence[str]) -> None:
         self._console = console
         self._next: float | None = None
         self._ended: set[str] = set()
 
-    def show(self, standings: Mapping[str, Standing], now: float) -> None:
+    def show(self, flows: Mapping[str, Progress], now: float) -> None:
         due = self._next is not None and now >= self._next
-        for name, standing in standings.items():
-            ended = not standing.active and name not in self._ended
-            if ended or (due and standing.active):
-                self._console.print(f"{name}: {told(standing)}", markup=False, highlight=False, soft_wrap=True)
+        for name, progress in flows.items():
+            ended = not progress.active and name not in self._ended
+            if ended or (due and progress.active):
+                self._console.print(f"{name}: {numbers_of(progress)}", markup=False, highlight=False, soft_wrap=True)
             if ended:
                 self._ended.add(name)
         if due or self._next is None:
@@ -77,29 +65,29 @@ class Lines:
         """Every line is written."""
 
 
-def told(standing: Standing) -> str:
+def numbers_of(progress: Progress) -> str:
     """'12,000 rows, 3,000 to go, 4,000/s, batch 3' or how it ended."""
-    if standing.failure is not None:
+    if progress.failure is not None:
         return "failed"
-    rate = standing.rows_in / standing.seconds if standing.seconds > 0 else 0
-    parts = [f"{standing.rows_in:,} rows"]
-    if standing.active and standing.to_go is not None:
-        parts.append(f"{standing.to_go:,} to go")
+    rate = progress.rows_in / progress.seconds if progress.seconds > 0 else 0
+    parts = [f"{progress.rows_in:,} rows"]
+    if progress.active and progress.to_go is not None:
+        parts.append(f"{progress.to_go:,} to go")
     parts.append(f"{rate:,.0f}/s")
-    end = "stopped" if standing.stopped else "done"
-    return ", ".join([*parts, f"{standing.batches} batches" if standing.active else end])
+    end = "stopped" if progress.stopped else "done"
+    return ", ".join([*parts, f"{progress.batches} batches" if progress.active else end])
 
 
-def table_of(standings: Mapping[str, Standing], places: Mapping[str, str]) -> Table:
+def table_of(flows: Mapping[str, Progress], places: Mapping[str, str]) -> Table:
     """The end of a run: what each flow did, and where its rows are."""
     table = Table("flow", box=None, pad_edge=False, header_style="bold")
     for title in ("rows in", "rows out", "batches", "seconds"):
         table.add_column(title, justify="right")
     table.add_column("output", overflow="fold")
-    for name, standing in standings.items():
-        out = f"{standing.rows_out:,}" if standing.rows_out is not None else "-"
-        place = "failed" if standing.failure is not None else places[name]
-        numbers = (f"{standing.rows_in:,}", out, str(standing.batches), f"{standing.seconds:.1f}")
+    for name, progress in flows.items():
+        out = f"{progress.rows_out:,}" if progress.rows_out is not None else "-"
+        place = "failed" if progress.failure is not None else places[name]
+        numbers = (f"{progress.rows_in:,}", out, str(progress.batches), f"{progress.seconds:.1f}")
         table.add_row(name, *numbers, place)
     return table
 

@@ -1,7 +1,7 @@
 """A user's Python function, from `module:function` or `file.py:function`.
 
-The rule kept here: a file is loaded from beside the pipeline file and travels to executors by value, so it need not be
-installed anywhere; a module is installed and travels by name.
+A file is loaded from beside the pipeline file and travels to executors by value, so it need not be installed anywhere;
+a module is installed and travels by name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Everything wrong with a pipeline, a sentence each.
 
-The rule kept here: looking goes on after a problem, so that one run tells all of them; an unknown name is answered
-with the nearest right one.
+Looking goes on after a problem, so that one run tells all of them; an unknown name is answered with the nearest right
+one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ KINDS = {
 
 
 class Problems:
-    """A list that knows whom it speaks of."""
-
     def __init__(self) -> None:
         self.sentences: list[str] = []
 
-    def tell(self, where: str, what: str) -> None:
+    def add(self, where: str, what: str) -> None:
         sentence = f"{where}: {what}" if where else what
         if sentence not in self.sentences:
             self.sentences.append(sentence)
@@ -48,16 +46,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def read_table(values: object, record: type[R], where: str, problems: Problems) -> R | None:
     """A table as a record, key by key. None if anything in it is wrong; the problems say what."""
     if not isinstance(values, dict):
-        problems.tell(where, f"expected a table, got {shown(values)}")
+        problems.add(where, f"expected a table, got {shown(values)}")
         return None
     fields = {field.encode_name: field for field in msgspec.structs.fields(record)}
     before = len(problems.sentences)
     for key in values:
         if key not in fields:
-            problems.tell(where, f'unknown key "{key}"{nearest(key, fields)}')
+            problems.add(where, f'unknown key "{key}"{nearest(key, fields)}')
     for key, field in fields.items():
         if field.required and key not in values:
-            problems.tell(where, f'the key "{key}" is missing')
+            problems.add(where, f'the key "{key}" is missing')
     found = {
         field.name: _converted(values[key], field.type, f"{where}: {key}" if where else key, problems)
         for key, field in fields.items()
@@ -67,24 +65,23 @@ def read_table(values: object, record: type[R], where: str, problems: Problems) 
 
 
 def _converted(value: Any, kind: Any, where: str, problems: Problems) -> Any:
+    tables = [each for each in get_args(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+    if tables and isinstance(value, dict):
+        return read_table(value, tables[0], where, problems)
     choices = [each for each in get_args(kind) if isinstance(each, str)]
     if choices and value not in choices:
-        problems.tell(where, f"{shown(value)} is none of {', '.join(choices)}")
+        problems.add(where, f"{shown(value)} is none of {', '.join(choices)}")
         return None
-    try:
-        return msgspec.convert(_instant(value), kind)
-    except msgspec.ValidationError as error:
-        problems.tell(where, _worded(str(error)))
-        return None
-
-
-def _instant(value: object) -> object:
-    """A day as its midnight, and a time without a zone as one in UTC: Spark's session counts in UTC, too."""
+    # A day is its midnight, and a time without a zone one in UTC: Spark's session counts in UTC, too.
     if isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value.replace(tzinfo=UTC)
-    return value
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    elif isinstance(value, datetime) and value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        problems.add(where, _worded(str(error)))
+        return None
 
 
 def _worded(text: str) -> str:

@@ -1,10 +1,9 @@
 """Rows of a batch published once, whichever way the batch came about.
 
 The streaming sink has Spark's batch numbers for its publish-once keys. A replay and the batches of a ready-made flow
-are plain DataFrames; here their tasks publish them under a key that is the same when the same rows come again.
-
-The rule kept here: a partition's rows go out in the order they have, and what is published again must be the same
-number of rows as the first time, or it is refused.
+are plain DataFrames; here their tasks publish them under a key that is the same when the same rows come again. A
+partition's rows go out in the order they have, and what is published again must be the same number of rows as the
+first time, or it is refused.
 """
 
 from __future__ import annotations
@@ -15,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-COUNTED = "published long, repeated long"
-
 
 def ensure_topic(options: dict[str, str]) -> None:
-    from pyspark_penstock.broker import Broker
+    from pyspark_penstock.client import BrokerClient
     from pyspark_penstock.options import parse
 
     asked = parse(options)
-    Broker(asked.access).ask("topic.ensure", topic=asked.sink_topic)
+    BrokerClient(asked.access).ask("topic.ensure", topic=asked.sink_topic)
 
 
 def publish(frame: DataFrame, options: dict[str, str], producer: str, epoch: int = 0) -> int:
@@ -31,12 +28,12 @@ def publish(frame: DataFrame, options: dict[str, str], producer: str, epoch: int
     from pyspark.sql import functions as F
 
     ensure_topic(options)
-    counts = frame.mapInArrow(Publishing(options, producer, epoch), COUNTED)
+    counts = frame.mapInArrow(PublishTask(options, producer, epoch), "published long, repeated long")
     row = counts.agg(F.sum("published"), F.sum("repeated")).first()
     return int(row[0] or 0) if row is not None else 0
 
 
-class Publishing:
+class PublishTask:
     """What a task does: Arrow batches in, one row of counts out."""
 
     def __init__(self, options: dict[str, str], producer: str, epoch: int) -> None:
@@ -47,14 +44,17 @@ class Publishing:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
+        from pyspark import TaskContext
 
-        from pyspark_penstock.broker import Broker
         from pyspark_penstock.chunks import chunks
+        from pyspark_penstock.client import BrokerClient
         from pyspark_penstock.options import parse
         from pyspark_penstock.publishing import Upload
 
-        asked = parse(self.options)
-        upload = Upload(Broker(asked.access), {"topic": asked.sink_topic, "once": self._once(), "stage": False})
+        asked, context = parse(self.options), TaskContext.get()
+        assert context is not None
+        once = {"producer": f"{self.producer}/{context.partitionId()}", "epoch": self.epoch}
+        upload = Upload(BrokerClient(asked.access), {"topic": asked.sink_topic, "once": once, "stage": False})
         upload.send(chunks(self._passing(batches), asked.rows_per_request))
         answered = sum(each["rows"] for each in upload.published)
         if answered != self.rows:
@@ -70,10 +70,3 @@ class Publishing:
         for batch in batches:
             self.rows += batch.num_rows
             yield batch
-
-    def _once(self) -> dict[str, Any]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        return {"producer": f"{self.producer}/{context.partitionId()}", "epoch": self.epoch}

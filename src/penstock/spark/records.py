@@ -1,110 +1,28 @@
-"""What a pipeline file says, as typed records.
-
-The rule kept here: records hold values that were checked and paths that were made absolute; nobody behind this module
-looks at TOML again.
-"""
+"""A pipeline as typed records: values that were checked, paths that were made absolute."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-TopicsText: TypeAlias = str | list[str] | dict[str, str]  # "orders", ["orders", "refunds"] or { pattern = "..." }
+if TYPE_CHECKING:
+    from penstock.spark.flows.kind import FlowKind
+
 Option: TypeAlias = str | int | float | bool
 
-DEFAULT_ENDPOINT = "127.0.0.1:8815"
-DEFAULT_STATE = "penstock-pipeline"
-AVAILABLE_NOW = "available-now"
 
+class PipelineTable(msgspec.Struct, kw_only=True):
+    """The keys of [pipeline]."""
 
-class Record(msgspec.Struct):
-    """A table of the file; a field's name is its key."""
-
-
-class PipelineTable(Record, kw_only=True):
     name: str | None = None  # default: the file's name
-    endpoint: str = DEFAULT_ENDPOINT
-    state: str = DEFAULT_STATE  # checkpoints and logs; relative to the file
-
-
-class SourceTable(Record, kw_only=True):
-    pattern: str | None = None  # a regular expression for whole topic names
-    format: str | None = None  # any streaming format of Spark's instead of topics; it takes the flow's options
-
-
-class TargetTable(Record, kw_only=True):
-    topic: str | None = None
-    parquet: str | None = None
-    delta: str | None = None
-    console: bool | None = None
-    partition_by: list[str] = []  # of parquet and delta
-    options: dict[str, Option] = {}  # handed to the sink
-
-
-class FlowTable(Record, kw_only=True):
-    """What every flow has."""
-
-    trigger: str = AVAILABLE_NOW
-    checkpoint: str | None = None
-    options: dict[str, Option] = {}  # of the source
-
-
-class Plain(FlowTable, kw_only=True):
-    source: TopicsText = msgspec.field(name="from")
-    to: str | dict[str, Any]
-    sql: str | None = None
-    sql_file: str | None = None
-    python: str | None = None
-    mode: Literal["append", "update", "complete"] = "append"
-    watermark: str | None = None  # how late publish_time may be, for aggregates
-
-
-class Archive(FlowTable, kw_only=True):
-    """topics -> a Parquet lake, partitioned by topic and day"""
-
-    topics: TopicsText
-    lake: str
-
-
-class Replay(FlowTable, kw_only=True):
-    """a Parquet lake -> a topic, in order, each message once"""
-
-    lake: str
-    topic: str
-    only: str | list[str] = []  # topics of the lake; default: all
-    since: datetime | None = None  # of the publish time; a day is its midnight in UTC
-    until: datetime | None = None  # exclusive
-
-
-class Insights(FlowTable, kw_only=True):
-    """topics -> rates, sizes and latencies per minute, as Parquet and to a topic"""
-
-    topics: TopicsText
-    folder: str
-    topic: str | None = None
-    time_attribute: str | None = None  # holds the producer's time: RFC 3339, or milliseconds since 1970
-
-
-class DeadLetters(FlowTable, kw_only=True):
-    """dead letter topics -> who failed, how often, when, with samples, as Parquet"""
-
-    topics: TopicsText
-    folder: str
-    reason_attribute: str | None = None  # if the application says in one why it failed
-
-
-READY_MADE: dict[str, type[FlowTable]] = {
-    "archive": Archive,
-    "replay": Replay,
-    "insights": Insights,
-    "dead-letters": DeadLetters,
-}
+    endpoint: str = "127.0.0.1:8815"
+    state: str = "penstock-pipeline"  # checkpoints and logs; relative to the file
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where rows come from: exactly one of the three."""
+    """Where rows come from: one of the three, or none if the flow reads something else."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -121,24 +39,15 @@ class Trigger(msgspec.Struct, frozen=True):
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    use: str | None  # the ready-made flow, None for one of the user's own
-    table: FlowTable
+    kind: FlowKind  # its own keys, and what it does
     source: Source
     trigger: Trigger
-    target: TargetTable | None  # of the user's own flows
     checkpoint: str
-    sql: str | None = None  # from `sql` or `sql_file`
 
     @property
     def where(self) -> str:
         """What a user calls the place the rows go to."""
-        table = self.table
-        if isinstance(table, Replay):
-            return f"topic {table.topic}"
-        if self.target is None:
-            return str(table.lake if isinstance(table, Archive) else getattr(table, "folder", ""))
-        target = self.target
-        return target.parquet or target.delta or (f"topic {target.topic}" if target.topic else "console")
+        return str(self.kind.output)
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,4 +60,30 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
 
     def consumer(self, flow: Flow) -> str:
         """The name of the flow's cursor on the broker."""
-        return str(flow.table.options.get("consumerName", f"{self.name}-{flow.name}"))
+        return str(flow.kind.options.get("consumerName", f"{self.name}-{flow.name}"))
+
+    def source_options(self, flow: Flow) -> dict[str, str]:
+        """The options of the source: ours, then the user's."""
+        given, source = option_texts(flow.kind.options), flow.source
+        if source.format:
+            return given
+        options = {"endpoint": self.endpoint, "consumerName": self.consumer(flow)}
+        if source.pattern:
+            options["topicPattern"] = source.pattern
+        else:
+            options["topic" if len(source.topics) == 1 else "topics"] = ",".join(source.topics)
+        if not any(key.lower().startswith("starting") for key in given):
+            options["startingOffsets"] = (
+                "earliest"  # a pipeline takes all there is, unless the user says where to begin
+            )
+        if flow.kind.columns:
+            options["columns"] = ",".join(flow.kind.columns)
+        return options | given
+
+    def sink_options(self, topic: str, given: Mapping[str, Option]) -> dict[str, str]:
+        return {"endpoint": self.endpoint, "topic": topic, "createTopics": "true"} | option_texts(given)
+
+
+def option_texts(given: Mapping[str, Option]) -> dict[str, str]:
+    """Options as Spark takes them."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}

@@ -1,7 +1,7 @@
 """A Spark session that keeps quiet.
 
-The rule kept here: what Spark prints goes to a log file unless somebody asked for it, a Ctrl-C of the terminal does not
-reach Spark's processes (we stop the flows, they do not die under them), and what a user sets wins over our defaults.
+What Spark prints goes to a log file unless the user asked for it, a Ctrl-C of the terminal does not reach Spark's
+processes (we stop the flows, they do not die under them), and what a user sets wins over our defaults.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MISSING = "pipelines run on Spark, which is not installed: pip install 'penstock[spark]'"
 LOCAL = "local[*]"
 CONNECT_PORT = 15002
-KNOCK_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 
 DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",  # days and minutes are the same on every machine
@@ -45,7 +45,7 @@ LOCAL_DEFAULTS = {
 }
 
 
-class Place(NamedTuple):
+class SparkAddress(NamedTuple):
     """Where Spark runs: its own process here, a cluster, or a Connect server."""
 
     master: str | None = None
@@ -59,7 +59,7 @@ class Place(NamedTuple):
         return self.remote or self.master or LOCAL
 
 
-HERE = Place()
+HERE = SparkAddress()
 
 
 def require_spark() -> None:
@@ -71,7 +71,9 @@ def require_spark() -> None:
         raise FailedPreconditionError(MISSING) from error
 
 
-def open_session(name: str, confs: Mapping[str, str], place: Place = HERE, *, log: Path | None = None) -> SparkSession:
+def open_session(
+    name: str, confs: Mapping[str, str], place: SparkAddress = HERE, *, log: Path | None = None
+) -> SparkSession:
     """A session; `log` takes what Spark prints, without one it is printed."""
     require_spark()
     _hush(log)
@@ -82,7 +84,10 @@ def open_session(name: str, confs: Mapping[str, str], place: Place = HERE, *, lo
     from pyspark import SparkConf
 
     conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(place.master or LOCAL)
-    for key, value in {**DEFAULTS, **(LOCAL_DEFAULTS if place.local else {}), **_scratch(log), **confs}.items():
+    defaults = DEFAULTS | (LOCAL_DEFAULTS if place.local else {})
+    if log is not None:  # Spark makes a warehouse folder wherever it is started; ours stays with the logs
+        defaults |= {"spark.sql.warehouse.dir": str(log.parent / "warehouse")}
+    for key, value in {**defaults, **confs}.items():
         conf.set(key, value)
     if log is None and "spark.log.level" not in confs:
         conf.set("spark.log.level", "WARN")
@@ -90,17 +95,12 @@ def open_session(name: str, confs: Mapping[str, str], place: Place = HERE, *, lo
 
 
 def _hush(log: Path | None) -> None:
-    """Python's side of Spark: warnings about its own libraries, and failures logged that are told in a sentence."""
+    """Python's side of Spark: warnings about its own libraries, and failures logged that a sentence says already."""
     warnings.filterwarnings("ignore", module=r"pyspark\..*")
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support")
     if log is not None:
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
-def _scratch(log: Path | None) -> dict[str, str]:
-    """Spark makes a warehouse folder wherever it is started; ours stays with the logs."""
-    return {"spark.sql.warehouse.dir": str(log.parent / "warehouse")} if log is not None else {}
 
 
 def _classic_session(conf: Any, log: Path | None) -> SparkSession:
@@ -114,8 +114,8 @@ def _classic_session(conf: Any, log: Path | None) -> SparkSession:
             SparkContext._jvm = SparkContext._gateway.jvm
         return SparkSession(SparkContext(conf=conf))
     except Exception as error:
-        told = f"; what it said is in {log}" if log is not None else ""
-        raise UnavailableError(f"Spark did not start: {sentence_of(error)}{told}") from error
+        where = f"; what it said is in {log}" if log is not None else ""
+        raise UnavailableError(f"Spark did not start: {sentence_of(error)}{where}") from error
 
 
 def _launched(launch: Any, conf: Any, log: Path | None) -> Any:
@@ -127,21 +127,16 @@ def _launched(launch: Any, conf: Any, log: Path | None) -> Any:
         return launch(conf, {"start_new_session": True, "stderr": stderr})
 
 
-def _knock(url: str) -> None:
-    """Refuse a place where nobody listens: Spark's own client would try for many minutes."""
-    place = urlsplit(url)
-    if place.scheme != "sc" or not place.hostname:
-        raise InvalidArgumentError(f"--remote takes sc://HOST:PORT, not {url}")
-    try:
-        socket.create_connection((place.hostname, place.port or CONNECT_PORT), KNOCK_SECONDS).close()
-    except OSError as error:
-        raise UnavailableError(f"no Spark Connect server answers at {url}: {error.strerror or error}") from error
-
-
 def _remote_session(url: str, confs: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    _knock(url)
+    place = urlsplit(url)
+    if place.scheme != "sc" or not place.hostname:
+        raise InvalidArgumentError(f"--remote takes sc://HOST:PORT, not {url}")
+    try:  # Spark's own client would try for many minutes where nothing listens
+        socket.create_connection((place.hostname, place.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UnavailableError(f"no Spark Connect server answers at {url}: {error.strerror or error}") from error
     try:
         session = SparkSession.builder.remote(url).create()
         session.conf.set("spark.sql.session.timeZone", "UTC")

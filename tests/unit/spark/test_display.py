@@ -6,10 +6,10 @@ import io
 
 from rich.console import Console
 
-from penstock.spark.display import LINE_SECONDS, Bars, Lines, Summary, summary_table, table_of, told
-from penstock.spark.runs import Failure, Standing
+from penstock.spark.display import LINE_SECONDS, Bars, Lines, numbers_of, summary_table, table_of
+from penstock.spark.runs import Failure, Progress, Summary
 
-HALF = Standing(rows_in=1500, rows_out=700, to_go=500, batches=3, seconds=3.0)
+HALF = Progress(rows_in=1500, rows_out=700, to_go=500, batches=3, seconds=3.0)
 
 
 def shown(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
@@ -18,11 +18,11 @@ def shown(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
 
 
 def test_numbers_in_words() -> None:
-    assert told(HALF) == "1,500 rows, 500 to go, 500/s, 3 batches"
-    assert told(HALF._replace(to_go=None)) == "1,500 rows, 500/s, 3 batches"
-    assert told(HALF._replace(active=False)) == "1,500 rows, 500/s, done"
-    assert told(HALF._replace(active=False, stopped=True)) == "1,500 rows, 500/s, stopped"
-    assert told(HALF._replace(active=False, failure=Failure("x", "y"))) == "failed"
+    assert numbers_of(HALF) == "1,500 rows, 500 to go, 500/s, 3 batches"
+    assert numbers_of(HALF._replace(to_go=None)) == "1,500 rows, 500/s, 3 batches"
+    assert numbers_of(HALF._replace(active=False)) == "1,500 rows, 500/s, done"
+    assert numbers_of(HALF._replace(active=False, stopped=True)) == "1,500 rows, 500/s, stopped"
+    assert numbers_of(HALF._replace(active=False, failure=Failure("x", "y"))) == "failed"
 
 
 def test_a_line_every_ten_seconds_and_one_at_the_end() -> None:
@@ -39,7 +39,7 @@ def test_a_line_every_ten_seconds_and_one_at_the_end() -> None:
 def test_a_bar_for_each_flow() -> None:
     console, out = shown(terminal=True)
     bars = Bars(console, ["one", "two"])
-    bars.show({"one": HALF, "two": Standing(active=False, failure=Failure("x", "y"))}, 1.0)
+    bars.show({"one": HALF, "two": Progress(active=False, failure=Failure("x", "y"))}, 1.0)
     bars.close()
     assert "1,500 rows, 500 to go, 500/s" in out.getvalue()
     assert "failed" in out.getvalue()
@@ -47,8 +47,8 @@ def test_a_bar_for_each_flow() -> None:
 
 def test_the_table_at_the_end() -> None:
     console, out = shown()
-    standings = {"one": HALF, "two": Standing(failure=Failure("x", "y"))}
-    console.print(table_of(standings, {"one": "/lake", "two": "topic t"}))
+    progress = {"one": HALF, "two": Progress(failure=Failure("x", "y"))}
+    console.print(table_of(progress, {"one": "/lake", "two": "topic t"}))
     head, one, two = out.getvalue().splitlines()
     assert head.split() == ["flow", "rows", "in", "rows", "out", "batches", "seconds", "output"]
     assert one.split() == ["one", "1,500", "700", "3", "3.0", "/lake"]

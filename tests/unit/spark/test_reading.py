@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from penstock.errors import InvalidArgumentError
+from penstock.spark.flows.archive import Archive
+from penstock.spark.flows.custom import Custom
+from penstock.spark.flows.replay import Replay
 from penstock.spark.reading import build_pipeline, read_pipeline, ready_made
-from penstock.spark.records import Archive, Flow, Pipeline, Replay, Source, Trigger
+from penstock.spark.records import Flow, Pipeline, Source, Trigger
 
 FOLDER = Path("/files")
 
@@ -46,8 +49,8 @@ def test_the_smallest_file() -> None:
     assert (pipeline.name, pipeline.endpoint, pipeline.state) == ("shop", "127.0.0.1:8815", "/files/penstock-pipeline")
     assert (only.name, only.source, only.trigger) == ("copy", Source(topics=("orders",)), Trigger())
     assert only.checkpoint == "/files/penstock-pipeline/copy"
-    assert only.target is not None
-    assert only.target.topic == "copies"
+    assert isinstance(only.kind, Custom)
+    assert only.kind.target.topic == "copies"
     assert pipeline.consumer(only) == "shop-copy"
 
 
@@ -79,7 +82,7 @@ def test_a_whole_file() -> None:
     assert (enrich.where, keep.where) == ("/files/out", "/files/lake")
     assert pipeline.consumer(enrich) == "me"
     assert keep.checkpoint == "s3a://bucket/state/keep"
-    assert isinstance(keep.table, Archive)
+    assert isinstance(keep.kind, Archive)
     assert keep.source == Source(pattern="projects/shop/.*")
 
 
@@ -214,7 +217,8 @@ def test_sql_beside_the_file(tmp_path: Path) -> None:
     pipeline, found = read_pipeline(str(tmp_path / "shop.toml"))
     assert found == []
     assert pipeline is not None
-    assert pipeline.flows[0].sql == "SELECT data FROM source"
+    assert isinstance(pipeline.flows[0].kind, Custom)
+    assert pipeline.flows[0].kind.sql == "SELECT data FROM source"
     assert pipeline.name == "shop"
 
 
@@ -223,7 +227,7 @@ def test_a_ready_made_flow_from_the_command_line() -> None:
     pipeline, found = ready_made("replay", settings, {"endpoint": "h:1"})
     assert found == []
     assert pipeline is not None
-    table: Any = pipeline.flows[0].table
+    table: Any = pipeline.flows[0].kind
     assert isinstance(table, Replay)
     assert (table.lake, table.topic, table.only) == ("/lake", "again", ["a", "b"])
     assert table.since == datetime(2026, 11, 15, tzinfo=UTC)

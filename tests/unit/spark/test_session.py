@@ -7,19 +7,19 @@ import warnings
 import pytest
 
 from penstock.errors import InvalidArgumentError, UnavailableError
-from penstock.spark.session import Place, open_session
+from penstock.spark.session import SparkAddress, open_session
 
 
 def test_places() -> None:
-    assert (str(Place()), str(Place("spark://h:7077")), str(Place(remote="sc://h"))) == (
+    assert (str(SparkAddress()), str(SparkAddress("spark://h:7077")), str(SparkAddress(remote="sc://h"))) == (
         "local[*]",
         "spark://h:7077",
         "sc://h",
     )
-    assert Place().local
-    assert Place("local[2]").local
-    assert not Place("spark://h:7077").local
-    assert not Place(remote="sc://h").local
+    assert SparkAddress().local
+    assert SparkAddress("local[2]").local
+    assert not SparkAddress("spark://h:7077").local
+    assert not SparkAddress(remote="sc://h").local
 
 
 def test_a_connect_server_that_is_not_there() -> None:
@@ -29,7 +29,7 @@ def test_a_connect_server_that_is_not_there() -> None:
             UnavailableError, match=r"no Spark Connect server answers at sc://127.0.0.1:1: Connection refused"
         ),
     ):
-        open_session("x", {}, Place(remote="sc://127.0.0.1:1"))
+        open_session("x", {}, SparkAddress(remote="sc://127.0.0.1:1"))
 
 
 def test_a_remote_that_is_no_address() -> None:
@@ -37,4 +37,4 @@ def test_a_remote_that_is_no_address() -> None:
         warnings.catch_warnings(),
         pytest.raises(InvalidArgumentError, match="--remote takes sc://HOST:PORT, not localhost"),
     ):
-        open_session("x", {}, Place(remote="localhost"))
+        open_session("x", {}, SparkAddress(remote="localhost"))

@@ -1,38 +1,71 @@
-"""`replay`: messages of a lake published again, in their order, each once.
+"""`replay`: messages of a lake published again to a topic, in their order, each once.
 
 A replay first writes down what it will publish: per topic and day, from which offset up to which. Then it publishes
 day after day, each topic of a day by one task, sorted by offset, under a key made of the plan and the day. Killed and
 run again, it finds its plan, publishes the day it was in under the same keys (the broker knows them) and goes on. When
-a plan is done, the next run plans what the lake has got since.
-
-The rule kept here: a plan is written before anything is published and never changed, so the same rows always have the
-same keys.
+a plan is done, the next run plans what the lake has got since. A plan is never changed, so the same rows always have
+the same keys.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
-from penstock.spark import publishing
-from penstock.spark.building import sink_options
-from penstock.spark.records import Flow, Pipeline, Replay
-from penstock.spark.runs import Failure, Standing, failure_of
+from penstock.spark.flows.kind import FlowKind, Output
+from penstock.spark.publishing import publish
+from penstock.spark.records import Flow, Pipeline
+from penstock.spark.runs import Failure, Progress, Run, failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 PARTS = 16  # tasks that a day's topics are shared among; a topic is always in the same one
 LAKE_COLUMNS = ("topic", "offset", "data", "attributes", "publish_time", "ordering_key", "day")
+
+
+class Replay(FlowKind, kw_only=True):
+    lake: str
+    topic: str
+    only: str | list[str] = []  # topics of the lake; default: all
+    since: datetime | None = None  # of the publish time; a day is its midnight in UTC
+    until: datetime | None = None  # exclusive
+
+    folders = ("lake",)
+
+    @property
+    def output(self) -> Output:
+        return Output(topic=self.topic, topic_options=self.options)
+
+    def run(self, session: SparkSession, pipeline: Pipeline, flow: Flow, stop: threading.Event) -> Run:
+        return ReplayRun(session, pipeline, flow, self)
+
+    def messages(self, session: SparkSession) -> DataFrame:
+        """The messages of the lake that are asked for."""
+        from pyspark.sql import functions as F
+
+        frame = session.read.parquet(self.lake)
+        missing = [name for name in LAKE_COLUMNS if name not in frame.columns]
+        if missing:
+            raise FailedPreconditionError(f"{self.lake} is not a lake of archive: it has no column {missing[0]}")
+        topics = [self.only] if isinstance(self.only, str) else self.only
+        time, day = F.col("publish_time"), F.col("day")
+        if topics:
+            frame = frame.where(F.col("topic").isin(topics) | F.element_at(F.split("topic", "/"), -1).isin(topics))
+        if self.since is not None:  # the day is the name of a folder: others are not opened
+            frame = frame.where((time >= F.lit(self.since)) & (day >= F.lit(self.since.astimezone(UTC).date())))
+        if self.until is not None:
+            frame = frame.where((time < F.lit(self.until)) & (day <= F.lit(self.until.astimezone(UTC).date())))
+        return frame
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -45,7 +78,7 @@ class Range(msgspec.Struct, frozen=True):
     rows: int
 
 
-class Plan(msgspec.Struct):
+class ReplayPlan(msgspec.Struct):
     id: str
     ranges: list[Range]
     finished: dict[str, int] = {}  # the last offset of each topic that earlier plans published
@@ -69,23 +102,25 @@ class Plan(msgspec.Struct):
 class ReplayRun:
     """A replay in a thread of its own: a batch job per day, because a stream cannot be sorted."""
 
-    def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow) -> None:
-        assert isinstance(flow.table, Replay)
+    def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow, replay: Replay) -> None:
+        if "://" in flow.checkpoint:
+            raise InvalidArgumentError("the checkpoint of a replay is a folder of the machine that runs it")
         self.flow = flow
-        self.table = flow.table
+        self._replay = replay
         self._session = session
-        self._options = sink_options(pipeline, flow.table.topic, dict(flow.table.options))
-        self._plan_file = _plan_file(flow)
+        self._tag = f"penstock-replay-{flow.name}"
+        self._options = pipeline.sink_options(replay.topic, replay.options)
+        self._plan_file = Path(flow.checkpoint) / "plan.json"
         self._begun = time.monotonic()
-        self._standing = Standing(rows_out=0)
+        self._progress = Progress(rows_out=0)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"replay-{flow.name}", daemon=True)
         self._thread.start()
 
-    def standing(self) -> Standing:
-        if not self._standing.active:
-            return self._standing
-        return self._standing._replace(seconds=time.monotonic() - self._begun)
+    def progress(self) -> Progress:
+        if not self._progress.active:
+            return self._progress
+        return self._progress._replace(seconds=time.monotonic() - self._begun)
 
     def stop(self) -> None:
         self._stop.set()
@@ -96,105 +131,61 @@ class ReplayRun:
     def settle(self) -> None:
         """Nothing is open."""
 
-    @property
-    def _tag(self) -> str:
-        return f"penstock-replay-{self.flow.name}"
-
     def _run(self) -> None:
         failure: Failure | None = None
         done = False
         try:
             self._session.addTag(self._tag)
-            done = self._replay()
+            done = self._publish()
         except Exception as error:  # noqa: BLE001 - whatever Spark or the broker says, the other flows go on
             failure = None if self._stop.is_set() else failure_of(error)
-        self._standing = self.standing()._replace(
-            active=False, failure=failure, stopped=self._stop.is_set() and not done
-        )
+        stopped = self._stop.is_set() and not done
+        self._progress = self.progress()._replace(active=False, failure=failure, stopped=stopped)
 
-    def _replay(self) -> bool:
+    def _publish(self) -> bool:
         """Whether all of it is published now."""
-        lake = _lake(self._session, self.table)
+        lake = self._replay.messages(self._session)
         plan = self._plan(lake)
-        done = sum(plan.rows(day) for day in plan.days_done)
-        total = sum(each.rows for each in plan.ranges)
-        self._standing = self._standing._replace(to_go=total - done)
+        to_go = sum(map(plan.rows, plan.days))
+        self._progress = self._progress._replace(to_go=to_go)
         for day in plan.days:
             if self._stop.is_set():
                 return False
-            fresh = publishing.publish(_ordered(lake, plan, day), self._options, f"replay/{plan.id}/{day}")
+            fresh = publish(_ordered(lake, plan, day), self._options, f"replay/{plan.id}/{day}")
             plan.days_done.append(day)
             _save(self._plan_file, plan)
-            self._count(plan.rows(day), fresh)
+            before, rows = self._progress, plan.rows(day)
+            to_go -= rows
+            self._progress = before._replace(
+                rows_in=before.rows_in + rows,
+                rows_out=(before.rows_out or 0) + fresh,
+                to_go=to_go,
+                batches=before.batches + 1,
+            )
         return True
 
-    def _count(self, rows: int, fresh: int) -> None:
-        before = self._standing
-        self._standing = before._replace(
-            rows_in=before.rows_in + rows,
-            rows_out=(before.rows_out or 0) + fresh,
-            to_go=(before.to_go or rows) - rows,
-            batches=before.batches + 1,
-        )
-
-    def _plan(self, lake: DataFrame) -> Plan:
+    def _plan(self, lake: DataFrame) -> ReplayPlan:
         """The plan that is not done yet, or a new one for what the lake has beyond it."""
         old = _load(self._plan_file)
         if old is not None and old.days:
             return old
         finished = old.reached() if old is not None else {}
-        plan = Plan(uuid.uuid4().hex, list(_ranges(lake, finished)), finished)
+        plan = ReplayPlan(uuid.uuid4().hex, list(_ranges(lake, finished)), finished)
         _save(self._plan_file, plan)
         return plan
-
-
-def _plan_file(flow: Flow) -> Path:
-    if "://" in flow.checkpoint:
-        raise InvalidArgumentError("the checkpoint of a replay is a folder of the machine that runs it")
-    return Path(flow.checkpoint) / "plan.json"
-
-
-def _lake(session: SparkSession, table: Replay) -> DataFrame:
-    """The messages of the lake that are asked for."""
-    from pyspark.sql import functions as F
-
-    frame = session.read.parquet(table.lake)
-    missing = [name for name in LAKE_COLUMNS if name not in frame.columns]
-    if missing:
-        raise FailedPreconditionError(f"{table.lake} is not a lake of archive: it has no column {missing[0]}")
-    topics = [table.only] if isinstance(table.only, str) else table.only
-    if topics:
-        frame = frame.where(F.col("topic").isin(topics) | F.element_at(F.split("topic", "/"), -1).isin(topics))
-    if table.since is not None:
-        frame = frame.where((F.col("publish_time") >= F.lit(table.since)) & (F.col("day") >= _day(table.since)))
-    if table.until is not None:
-        frame = frame.where((F.col("publish_time") < F.lit(table.until)) & (F.col("day") <= _day(table.until)))
-    return frame
-
-
-def _day(instant: Any) -> Column:
-    from datetime import UTC
-
-    from pyspark.sql import functions as F
-
-    return F.lit(instant.astimezone(UTC).date())
 
 
 def _ranges(lake: DataFrame, finished: dict[str, int]) -> Iterator[Range]:
     from pyspark.sql import functions as F
 
-    frame = lake.where(_beyond(finished)) if finished else lake
-    summed = frame.groupBy("topic", F.col("day").cast("string").alias("day")).agg(
-        F.min("offset").alias("first"), F.max("offset").alias("last"), F.count("*").alias("rows")
+    beyond = F.col("offset") > F.coalesce(_by_topic(finished), F.lit(-1)) if finished else F.lit(True)
+    summed = (
+        lake.where(beyond)
+        .groupBy("topic", F.col("day").cast("string").alias("day"))
+        .agg(F.min("offset").alias("first"), F.max("offset").alias("last"), F.count("*").alias("rows"))
     )
     for row in summed.orderBy("day", "topic").collect():  # a row per topic and day
         yield Range(row["topic"], row["day"], row["first"], row["last"], row["rows"])
-
-
-def _beyond(finished: dict[str, int]) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.col("offset") > F.coalesce(_by_topic(finished), F.lit(-1))
 
 
 def _by_topic(offsets: dict[str, int]) -> Column:
@@ -204,7 +195,7 @@ def _by_topic(offsets: dict[str, int]) -> Column:
     return F.create_map(*(F.lit(each) for pair in offsets.items() for each in pair))[F.col("topic")]
 
 
-def _ordered(lake: DataFrame, plan: Plan, day: str) -> DataFrame:
+def _ordered(lake: DataFrame, plan: ReplayPlan, day: str) -> DataFrame:
     """A day's messages as the sink takes them: a topic in one partition, in the order of its offsets."""
     from pyspark.sql import functions as F
 
@@ -216,17 +207,17 @@ def _ordered(lake: DataFrame, plan: Plan, day: str) -> DataFrame:
     return ordered.select("data", "attributes", "ordering_key")
 
 
-def _load(path: Path) -> Plan | None:
+def _load(path: Path) -> ReplayPlan | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Plan)
+        return msgspec.json.decode(path.read_bytes(), type=ReplayPlan)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
         raise FailedPreconditionError(f"{path} is not the plan of a replay: {error}") from error
 
 
-def _save(path: Path, plan: Plan) -> None:
+def _save(path: Path, plan: ReplayPlan) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(msgspec.to_builtins(plan)), encoding="utf-8")
+    draft.write_bytes(msgspec.json.encode(plan))
     draft.replace(path)

@@ -113,7 +113,7 @@ class Span(NamedTuple):
         return self._asdict()
 
 
-class Broker:
+class BrokerClient:
     """One broker, as the tasks and the driver of a query talk to it."""
 
     def __init__(self, access: Access) -> None:

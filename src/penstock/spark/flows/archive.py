@@ -1,0 +1,41 @@
+"""`archive`: topics -> a Parquet lake, partitioned by topic and day."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.spark.flows.files import parquet_writer
+from penstock.spark.flows.kind import FlowKind, Output, TopicsText, read_topics
+from penstock.spark.problems import Problems
+from penstock.spark.records import Flow, Pipeline, Source
+from penstock.spark.runs import RowCounter, counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Archive(FlowKind, kw_only=True):
+    topics: TopicsText
+    lake: str
+
+    folders = ("lake",)
+    columns = ("topic", "offset", "message_id", "data", "attributes", "publish_time", "ordering_key")
+
+    @property
+    def output(self) -> Output:
+        return Output(folder=self.lake)
+
+    def read_source(self, where: str, problems: Problems) -> Source:
+        return read_topics(self.topics, f"{where}: topics", problems)
+
+    def transform(self, frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+        """Messages with the two columns their folders are named after: topic_name (safe in a path) and day (UTC)."""
+        from pyspark.sql import functions as F
+
+        parts = F.split("topic", "/")
+        short = F.concat_ws(".", F.get(parts, F.lit(1)), F.get(parts, F.lit(3)))
+        safe = F.regexp_replace(F.coalesce(F.nullif(short, F.lit("")), F.col("topic")), "[^A-Za-z0-9._-]", "_")
+        return frame.withColumns({"topic_name": safe, "day": F.to_date("publish_time")})
+
+    def write(self, frame: DataFrame, pipeline: Pipeline, flow: Flow) -> tuple[Any, RowCounter | None]:
+        return parquet_writer(counted(frame), self.lake, ("topic_name", "day"), flow.checkpoint), None
