@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
@@ -41,7 +42,7 @@ def canonical_batch(kind: Kind) -> pa.RecordBatch:
         "publish_time": pa.repeat(pa.scalar(1_700_000_000_000_000, pa.int64()), rows).cast(pa.timestamp("us", "UTC")),
         "ordering_key": pa.repeat("", rows),
     }
-    schema = columns.arrow()
+    schema = to_arrow_schema(columns.struct(), timezone="UTC")
     return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
 
 

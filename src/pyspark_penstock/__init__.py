@@ -1,8 +1,8 @@
 """Penstock as a Spark data source, format `penstock`.
 
-The rule kept here: this package stands alone. It needs the standard library, pyspark and pyarrow, and nothing of the
-broker, so it can be zipped or pickled to executors that have no broker installed. Spark imports it to find out what
-sources there are, so importing it loads nothing heavy.
+This package stands alone. It needs the standard library, pyspark and pyarrow, and nothing of the broker, so it can be
+zipped or pickled to executors that have no broker installed. Spark imports it to find out what sources there are, so
+importing it loads nothing heavy.
 """
 
 from __future__ import annotations

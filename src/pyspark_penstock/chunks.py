@@ -1,8 +1,8 @@
 """Cutting the rows of a task into requests, the same way every time.
 
-The rule kept here: where a request ends depends on the rows alone, their number and their sizes in order, and never on
-how Spark happened to batch them. So a task that runs again sends the same rows under the same numbers, and the broker
-knows them. Sizes are added up by Arrow, no row is touched in Python.
+Where a request ends depends on the rows alone, their number and their sizes in order, and never on how Spark happened
+to batch them. So a task that runs again sends the same rows under the same numbers, and the broker knows them. Sizes
+are added up by Arrow, no row is touched in Python.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REQUEST_BYTES = 1 << 20  # larger ones are a little faster, and hold up whoever else publishes
+REQUEST_BYTES = 1 << 20  # larger ones are a little faster, and hold up other publishers
 ROW_BYTES = 32  # what a row counts for beside its columns, so that empty ones count too
 
 

@@ -1,8 +1,8 @@
 """The client of the broker's Flight door: questions and answers, ranges of a topic, publishing.
 
-The rule kept here: one connection for each process and broker, made when it is needed and again when it broke, for as
-long as `retryTimeoutSeconds` allows; then, or when the broker refuses, there is one sentence. Everything asked here may
-be asked twice.
+There is one connection for each process and broker, made when it is needed and again when it broke, for as long as
+`retryTimeoutSeconds` allows; then, or when the broker refuses, there is one sentence. Everything asked here may be
+asked twice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REASONS = {
 
 
 class Connections:
-    """The connections of this process, by whom they lead to; a copy in another process begins with none."""
+    """The connections of this process, by broker; a copy in another process begins with none."""
 
     def __init__(self) -> None:
         self._clients: dict[Access, flight.FlightClient] = {}
@@ -64,31 +64,29 @@ class Connections:
 def _connect(access: Access) -> flight.FlightClient:
     from pyarrow import flight
 
-    scheme = "grpc+tls" if access.tls else "grpc"
     settings = [
-        ("grpc.use_local_subchannel_pool", 1),  # a new connection does not inherit the patience of a broken one
+        ("grpc.use_local_subchannel_pool", 1),  # a new connection does not inherit the backoff of a broken one
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
         ("grpc.min_reconnect_backoff_ms", 3000),  # which is how long one attempt may take
         ("grpc.keepalive_time_ms", 330_000),  # a host that vanished is noticed; servers forbid asking more often
         ("grpc.keepalive_timeout_ms", 20_000),
     ]
-    return flight.FlightClient(
-        f"{scheme}://{access.endpoint}", tls_root_certs=access.tls_roots, generic_options=settings
-    )
+    url = f"{'grpc+tls' if access.tls else 'grpc'}://{access.endpoint}"
+    return flight.FlightClient(url, tls_root_certs=access.tls_roots, generic_options=settings)
 
 
 _connections = Connections()
 
 
-class Patience:
-    """How long a broker that cannot be reached is tried; progress fills it up again."""
+class Retries:
+    """How long a broker that cannot be reached is tried; after progress the time begins anew."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._until: float | None = None
 
-    def refill(self) -> None:
+    def reset(self) -> None:
         self._until = None
 
     def wait(self, error: Exception) -> None:
@@ -97,7 +95,12 @@ class Patience:
         now = time.monotonic()
         self._until = self._until or now + self._access.retry_seconds
         if now >= self._until:
-            raise unreachable(self._access.endpoint, error) from None
+            words = str(error).lower()
+            reason = next((said for key, said in REASONS.items() if key in words), "it does not answer")
+            raise UnreachableError(
+                f"cannot reach the broker at {self._access.endpoint} ({reason}); "
+                "is it running, and is --flight-port open?"
+            ) from None
         threading.Event().wait(min(PAUSE_SECONDS, self._until - now))
 
 
@@ -109,12 +112,9 @@ class Span(NamedTuple):
     until: int
     identity: str = ""  # of the topic that is meant
 
-    def asked(self) -> dict[str, Any]:
-        return self._asdict()
-
 
 class BrokerClient:
-    """One broker, as the tasks and the driver of a query talk to it."""
+    """One broker, for the tasks and the driver of a query."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -125,7 +125,7 @@ class BrokerClient:
         from pyarrow import flight
 
         question = flight.Action(action, json.dumps(body).encode())
-        patience = Patience(self.access)
+        retries = Retries(self.access)
         while True:
             try:
                 client = _connections.get(self.access)
@@ -133,26 +133,26 @@ class BrokerClient:
                 return dict(json.loads(answers[0].body.to_pybytes()))
             except pa.ArrowException as error:
                 if not is_passing(error):
-                    raise told(error) from None
-                patience.wait(error)
+                    raise translated(error) from None
+                retries.wait(error)
 
     def read(self, spans: Sequence[Span], columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
         """Ranges in batches. A connection that breaks is made again, and reading goes on where it was."""
         import pyarrow as pa
 
-        patience = Patience(self.access)
+        retries = Retries(self.access)
         left = [span for span in spans if span.first < span.until]
         while left:
             before = left
             try:
                 for batch in self._stream(left, columns, lossy):
                     left = after(left, batch, lossy)
-                    patience.refill()
+                    retries.reset()
                     yield batch
             except pa.ArrowException as error:
                 if not is_passing(error):
-                    raise told(error) from None
-                patience.wait(error)
+                    raise translated(error) from None
+                retries.wait(error)
                 continue
             if lossy:
                 return  # whatever is left has been removed
@@ -163,7 +163,7 @@ class BrokerClient:
     def _stream(self, spans: Sequence[Span], columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
         from pyarrow import flight
 
-        wanted = {"ranges": [span.asked() for span in spans], "columns": list(columns), "lossy": lossy}
+        wanted = {"ranges": [span._asdict() for span in spans], "columns": list(columns), "lossy": lossy}
         stream = _connections.get(self.access).do_get(flight.Ticket(json.dumps(wanted).encode()), self.calling())
         try:
             for chunk in stream:
@@ -214,59 +214,39 @@ def is_passing(error: Exception) -> bool:
     return isinstance(error, flight.FlightUnavailableError | flight.FlightTimedOutError | flight.FlightCancelledError)
 
 
-def told(error: Exception) -> Exception:
+def translated(error: Exception) -> Exception:
     """What the broker said, as an error of ours; what is not from the broker stays what it is."""
     import pyarrow as pa
 
     if isinstance(error, PenstockError) or not isinstance(error, pa.ArrowException):
         return error
-    said = re.split(r"\. Detail: |\. gRPC client debug context:", str(error))[0]
-    return refusal({"message": said.strip()} | _facts(error))
+    sentence = re.split(r"\. Detail: |\. gRPC client debug context:", str(error))[0].strip()
+    try:
+        facts = json.loads(getattr(error, "extra_info", b"") or b"{}")
+    except ValueError:
+        facts = {}
+    return refusal({"message": sentence} | (facts if isinstance(facts, dict) else {}))
 
 
 def refusal(facts: dict[str, Any]) -> PenstockError:
     """The error that the broker describes."""
     facts = dict(facts)
     code, sentence = str(facts.pop("code", "internal")), str(facts.pop("message", "the broker refused"))
+    if sentence.split(" ")[0].istitle():  # it goes on after "penstock: "; names keep their first letter
+        sentence = sentence[:1].lower() + sentence[1:]
     if code == "unavailable":
-        return UnreachableError(_plain(sentence))
+        return UnreachableError(sentence)
     if code == "out_of_range":
-        return DataLossError(_lost(facts, sentence), **facts)
+        if {"topic", "wanted", "earliest"} <= facts.keys():
+            sentence = lost(facts["topic"], facts["wanted"], facts["earliest"])
+        return DataLossError(sentence, **facts)
     if code == "unauthenticated":
         sentence = f"{sentence}; give the option token"
-    return PenstockError(_plain(sentence), code, **facts)
-
-
-def _facts(error: Exception) -> dict[str, Any]:
-    try:
-        said = json.loads(getattr(error, "extra_info", b"") or b"{}")
-    except ValueError:
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _lost(facts: dict[str, Any], sentence: str) -> str:
-    if not {"topic", "wanted", "earliest"} <= facts.keys():
-        return _plain(sentence)
-    return lost(facts["topic"], facts["wanted"], facts["earliest"])
+    return PenstockError(sentence, code, **facts)
 
 
 def lost(topic: str, wanted: int, earliest: int) -> str:
     return (
         f"messages of {topic} from offset {wanted} on were removed before they were read, the earliest now is "
         f"{earliest}; set failOnDataLoss to false to go on from there"
-    )
-
-
-def _plain(sentence: str) -> str:
-    """A sentence that goes on after "penstock: "; names keep their first letter."""
-    first = sentence.split(" ")[0]
-    return sentence[:1].lower() + sentence[1:] if first.istitle() else sentence
-
-
-def unreachable(endpoint: str, error: Exception) -> UnreachableError:
-    words = str(error).lower()
-    reason = next((said for key, said in REASONS.items() if key in words), "it does not answer")
-    return UnreachableError(
-        f"cannot reach the broker at {endpoint} ({reason}); is it running, and is --flight-port open?"
     )

@@ -1,16 +1,9 @@
-"""What goes wrong, in one sentence a user can act on.
-
-The rule kept here: whoever reads the error reads the sentence first. Spark prints the trace of a Python worker before
-the message; for an error of ours the trace says nothing, so the worker is told to leave it out.
-"""
+"""What goes wrong, in one sentence a user can act on."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
-
-IN_WORKER = "SPARK_PYTHON_RUNTIME"
-HIDE_TRACE = "SPARK_HIDE_TRACEBACK"
 
 
 class PenstockError(Exception):
@@ -21,8 +14,10 @@ class PenstockError(Exception):
         self.sentence = sentence
         self.code = code
         self.facts = facts  # what the broker said beside the sentence
-        if os.environ.get(IN_WORKER) == "PYTHON_WORKER":  # a process that ends with this error
-            os.environ[HIDE_TRACE] = "1"
+        # Spark prints the trace of a Python worker before the message. The worker ends with this error, and the trace
+        # says nothing a user can act on.
+        if os.environ.get("SPARK_PYTHON_RUNTIME") == "PYTHON_WORKER":
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"
 
 
 class UnreachableError(PenstockError):

@@ -1,32 +1,20 @@
-"""A batch read that is told what the query filters by, and reads only where it can match.
+"""A batch read that knows what the query filters by, and reads only where it can match.
 
-The rule kept here: what is taken over is taken over exactly. A condition on `offset` or `topic` says which ranges are
-read, to the row; one on `publish_time` narrows the ranges and is left with Spark as well; all others are Spark's.
-It is offered only where the option pushFilters asks for it. Spark refuses every read of a reader that offers it while
-its own switch is off; and with the switch on it keeps the last plan for every use of a DataFrame, so that one which
-is used again, or joined with itself, reads what the last filter left (Spark 4.3).
+A condition on `offset` or `topic` says which ranges are read, to the row; one on `publish_time` narrows the ranges and
+is left with Spark as well; all others are Spark's. It is offered only where the option pushFilters asks for it. Spark
+refuses every read of a reader that offers it while its own switch is off; and with the switch on it keeps the last plan
+for every use of a DataFrame, so that one which is used again, or joined with itself, reads what the last filter left
+(Spark 4.3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql.datasource import (
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-    StringContains,
-    StringEndsWith,
-    StringStartsWith,
-)
+from pyspark.sql import datasource as spark
+from pyspark.sql.datasource import Filter, In, IsNotNull
 
 from pyspark_penstock.client import BrokerClient, Span
 from pyspark_penstock.options import Options
@@ -69,19 +57,19 @@ def _is_exact(condition: Filter) -> bool:
     if isinstance(condition, IsNotNull):
         return column in ("topic", "offset", "publish_time")  # they never are
     if column == "offset":
-        return isinstance(condition, _COMPARISONS) and _is_number(value)
+        return type(condition) in _RANGES and _is_number(value)
     if column != "topic":
         return False
     if isinstance(condition, In):
         return all(isinstance(each, str) for each in value)
-    return isinstance(condition, _TEXTS) and isinstance(value, str)
+    return type(condition) in _TEXTS and isinstance(value, str)
 
 
 def _narrows(condition: Filter) -> bool:
     """Whether this condition, which Spark looks at as well, says that parts need not be read."""
     column, value = _parts(condition)
     if column == "publish_time":
-        return isinstance(condition, _COMPARISONS) and isinstance(value, datetime)
+        return type(condition) in _RANGES and isinstance(value, datetime)
     return column == "offset" and isinstance(condition, In) and bool(value) and all(map(_is_number, value))
 
 
@@ -94,40 +82,38 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_COMPARISONS = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
-_TEXTS = (EqualTo, EqualNullSafe, StringStartsWith, StringEndsWith, StringContains)
+# The least value that matches and the first beyond, for a comparison with a number; None where there is no such end.
+_RANGES: dict[type[Filter], Callable[[int], tuple[int | None, int | None]]] = {
+    spark.EqualTo: lambda number: (number, number + 1),
+    spark.EqualNullSafe: lambda number: (number, number + 1),
+    spark.GreaterThan: lambda number: (number + 1, None),
+    spark.GreaterThanOrEqual: lambda number: (number, None),
+    spark.LessThan: lambda number: (None, number),
+    spark.LessThanOrEqual: lambda number: (None, number + 1),
+}
+_TEXTS: dict[type[Filter], Callable[[str, str], bool]] = {
+    spark.EqualTo: str.__eq__,
+    spark.EqualNullSafe: str.__eq__,
+    spark.StringStartsWith: str.startswith,
+    spark.StringEndsWith: str.endswith,
+    spark.StringContains: str.__contains__,
+}
 
 
 def _matches(condition: Filter, topic: str) -> bool:
     value = _parts(condition)[1]
     if isinstance(condition, IsNotNull):
         return True
-    if isinstance(condition, In):
-        return topic in value
-    if isinstance(condition, StringStartsWith):
-        return topic.startswith(value)
-    if isinstance(condition, StringEndsWith):
-        return topic.endswith(value)
-    return value in topic if isinstance(condition, StringContains) else bool(topic == value)
+    return topic in value if isinstance(condition, In) else _TEXTS[type(condition)](topic, value)
 
 
 def _range(condition: Filter) -> tuple[int | None, int | None]:
-    """The least value that matches, and the first beyond; None where there is no such end."""
     value = _parts(condition)[1]
     if isinstance(condition, In):
         return min(value), max(value) + 1
-    if value is None:
+    if isinstance(condition, IsNotNull):
         return None, None
-    number = _microseconds(value) if isinstance(value, datetime) else int(value)
-    if isinstance(condition, GreaterThan):
-        return number + 1, None
-    if isinstance(condition, GreaterThanOrEqual):
-        return number, None
-    if isinstance(condition, LessThan):
-        return None, number
-    if isinstance(condition, LessThanOrEqual):
-        return None, number + 1
-    return number, number + 1
+    return _RANGES[type(condition)](_microseconds(value) if isinstance(value, datetime) else int(value))
 
 
 def _microseconds(moment: datetime) -> int:

@@ -1,8 +1,8 @@
 """Where reading begins and ends: what the options say, turned into offsets of topics.
 
-The rule kept here: an offset is a place in one topic's log, ends are exclusive, and a set of offsets is a plain
-dictionary sorted by the full names of topics: Spark compares it as text and stores it as it is. Beside the offsets
-stand the identities of their topics: a topic that was deleted and made again has its name, and other messages.
+An offset is a place in one topic's log, ends are exclusive, and a set of offsets is a plain dictionary sorted by the
+full names of topics: Spark compares it as text and stores it as it is. Beside the offsets stand the identities of their
+topics: a topic that was deleted and made again has its name, and other messages.
 """
 
 from __future__ import annotations
@@ -19,11 +19,18 @@ from pyspark_penstock.values import EARLIEST, IDENTITIES, LATEST
 log = logging.getLogger("pyspark_penstock")
 
 Offsets = dict[str, int]
-GO_ON = "set failOnDataLoss to false to go on without"
 
 
-def gone(name: str) -> str:
-    return f"{name}, which this query reads, is not there any more"
+def report_loss(options: Options, sentence: str, hint: str = "", **facts: Any) -> None:
+    """Fail, or warn if the query is to go on without what is lost."""
+    if options.fail_on_loss:
+        raise DataLossError(sentence + hint, **facts)
+    log.warning("penstock: %s", sentence)
+
+
+def report_gone(options: Options, name: str) -> None:
+    sentence = f"{name}, which this query reads, is not there any more"
+    report_loss(options, sentence, "; set failOnDataLoss to false to go on without", topic=name)
 
 
 class Bound(NamedTuple):
@@ -36,9 +43,6 @@ class Bound(NamedTuple):
 
 def ordered(offsets: Mapping[str, int]) -> Offsets:
     return dict(sorted(offsets.items()))
-
-
-# ---------------------------------------------------------------------- as Spark keeps them
 
 
 def places(said: Mapping[str, Any]) -> Offsets:
@@ -70,9 +74,6 @@ def replaced(name: str) -> str:
     )
 
 
-# ---------------------------------------------------------------------- as the options say them
-
-
 def bounds(broker: BrokerClient, options: Options, **more: Any) -> dict[str, Bound]:
     """The topics that are asked for, by full name."""
     asked: dict[str, Any] = {"topics": list(options.source_topics)}
@@ -96,7 +97,14 @@ def no_match(options: Options) -> str:
 def starting(broker: BrokerClient, options: Options, known: Mapping[str, Bound], default: str) -> Offsets:
     """Where to begin in each topic."""
     if options.starting_time is not None:
-        return _at_time(broker, options, known, options.starting_time)
+        found = find(broker, dict.fromkeys(known, options.starting_time))
+        for name, offset in found.items():
+            if offset >= known[name].tail and options.strategy == "error":
+                raise PenstockError(
+                    f"nothing was published to {name} since startingTimestamp; "
+                    "set startingOffsetsByTimestampStrategy to latest to begin with what comes"
+                )
+        return found
     said = options.starting or default
     if isinstance(said, str):
         return ordered({name: bound.head if said == "earliest" else bound.tail for name, bound in known.items()})
@@ -104,9 +112,7 @@ def starting(broker: BrokerClient, options: Options, known: Mapping[str, Bound],
     found = {name: _place(given.get(name, EARLIEST), bound) for name, bound in known.items()}
     for name in known:
         if is_replaced(name, identities(said), known):
-            if options.fail_on_loss:
-                raise DataLossError(replaced(name), topic=name)
-            log.warning("penstock: %s", replaced(name))
+            report_loss(options, replaced(name), topic=name)
             found[name] = known[name].head
     return ordered(found)
 
@@ -142,17 +148,6 @@ def find(broker: BrokerClient, times: Mapping[str, int]) -> Offsets:
     return ordered(broker.ask("find", times=dict(times))["offsets"]) if times else {}
 
 
-def _at_time(broker: BrokerClient, options: Options, known: Mapping[str, Bound], time: int) -> Offsets:
-    found = find(broker, dict.fromkeys(known, time))
-    for name, offset in found.items():
-        if offset >= known[name].tail and options.strategy == "error":
-            raise PenstockError(
-                f"nothing was published to {name} since startingTimestamp; "
-                "set startingOffsetsByTimestampStrategy to latest to begin with what comes"
-            )
-    return found
-
-
 def _by_full_name(said: Mapping[str, int], known: Iterable[str], option: str) -> Offsets:
     """The same offsets under the names the broker uses; a topic that is not read here is an error."""
     names = set(known)
@@ -171,14 +166,12 @@ def check_kept(first: Mapping[str, int], known: Mapping[str, Bound]) -> None:
         if offset < known[name].head:
             raise DataLossError(lost(name, offset, known[name].head), topic=name, wanted=offset)
         if offset > known[name].tail:
-            raise DataLossError(shrunk(name, offset, known[name].tail), topic=name, wanted=offset)
-
-
-def shrunk(topic: str, wanted: int, tail: int) -> str:
-    return (
-        f"{topic} ends at offset {tail}, and reading was to begin at {wanted}; was it deleted and made again, "
-        "or is this another broker? Set failOnDataLoss to false to go on from there"
-    )
+            raise DataLossError(
+                f"{name} ends at offset {known[name].tail}, and reading was to begin at {offset}; was it deleted and "
+                "made again, or is this another broker? Set failOnDataLoss to false to go on from there",
+                topic=name,
+                wanted=offset,
+            )
 
 
 def backwards(name: str, first: int, until: int) -> str:

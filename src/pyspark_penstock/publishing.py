@@ -1,7 +1,7 @@
 """Publishing the rows of one task: an upload that goes on after the broker was away.
 
-The rule kept here: a request is sent again until it is answered, under the number it was sent with first, and the
-broker publishes a number once. A few requests are on the way at a time, so that neither side waits for the other.
+A request is sent again until it is answered, under the number it was sent with first, and the broker publishes a number
+once. A few requests are on the way at a time, so that neither side waits for the other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pyspark_penstock.client import BrokerClient, Patience, is_passing, refusal, told
+from pyspark_penstock.client import BrokerClient, Retries, is_passing, refusal, translated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ class Upload:
         self.published: list[dict[str, Any]] = []
         self._broker = broker
         self._command = command
-        self._patience = Patience(broker.access)
+        self._retries = Retries(broker.access)
         self._unanswered: deque[tuple[int, pa.RecordBatch]] = deque()
         self._sent = 0  # how many of those were sent on the stream that is open
         self._number = 0
@@ -43,20 +43,20 @@ class Upload:
         self._close()
 
     def _go_on(self, unanswered_max: int) -> None:
-        """Send what is not sent yet, and listen until no more than so many requests have no answer."""
+        """Send what is not sent yet, and read answers until no more than so many requests have no answer."""
         import pyarrow as pa
 
         while self._unanswered:
             try:
                 self._write()
                 while len(self._unanswered) > unanswered_max:
-                    self._hear()
+                    self._read_answer()
                 return
             except pa.ArrowException as error:
                 self._abandon()
                 if not is_passing(error):
-                    raise told(error) from None
-                self._patience.wait(error)
+                    raise translated(error) from None
+                self._retries.wait(error)
 
     def _write(self) -> None:
         while self._sent < len(self._unanswered):
@@ -66,7 +66,7 @@ class Upload:
             self._stream[0].write_with_metadata(batch, json.dumps({"sequence": number}).encode())
             self._sent += 1
 
-    def _hear(self) -> None:
+    def _read_answer(self) -> None:
         from pyarrow import flight
 
         answer = self._stream[1].read()
@@ -80,7 +80,7 @@ class Upload:
         self.published += said["published"]
         self._unanswered.popleft()
         self._sent -= 1
-        self._patience.refill()
+        self._retries.reset()
 
     def _abandon(self) -> None:
         """Let go of a stream that broke; what is left unanswered goes on the next one."""
@@ -101,4 +101,4 @@ class Upload:
             self._stream[0].close()
         except pa.ArrowException as error:
             if not is_passing(error):
-                raise told(error) from None
+                raise translated(error) from None

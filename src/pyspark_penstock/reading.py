@@ -1,7 +1,7 @@
 """Reading a batch: ranges of topics, cut into partitions by the broker, each read by one task.
 
-The rule kept here: a partition is ranges of offsets and nothing else, so a task can be run again, or twice at the same
-time, and reads the same rows. No row is touched in Python: batches go to Spark as they come off the wire.
+A partition is ranges of offsets and nothing else, so a task can be run again, or twice at the same time, and reads the
+same rows. No row is touched in Python: batches go to Spark as they come off the wire.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pyspark_penstock.client import BrokerClient, Span, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
-    GO_ON,
     Bound,
     backwards,
     bounds,
     check_kept,
     ending,
-    gone,
     log,
     no_match,
     replaced,
+    report_gone,
+    report_loss,
     starting,
 )
 
@@ -62,7 +62,11 @@ class PenstockReader(DataSourceReader):
         first = starting(broker, self.options, known, "earliest")
         until = ending(broker, self.options, known)
         self._check(first, until, known)
-        return split(broker, self.options, self._narrowed(broker, _clamped(first, until, known)))
+        spans = [
+            Span(name, min(max(first[name], bound.head), bound.tail), until[name], bound.identity)
+            for name, bound in known.items()
+        ]
+        return split(broker, self.options, self._narrowed(broker, spans))
 
     def _check(self, first: Mapping[str, int], until: Mapping[str, int], known: Mapping[str, Bound]) -> None:
         if self.options.fail_on_loss:
@@ -81,13 +85,6 @@ class PenstockReader(DataSourceReader):
         return read(self.options, self.columns, partition)
 
 
-def _clamped(first: Mapping[str, int], until: Mapping[str, int], known: Mapping[str, Bound]) -> list[Span]:
-    return [
-        Span(name, min(max(first[name], bound.head), bound.tail), until[name], bound.identity)
-        for name, bound in known.items()
-    ]
-
-
 def split(broker: BrokerClient, options: Options, spans: Sequence[Span]) -> list[InputPartition]:
     """The partitions of these ranges, in one question; none if there is nothing to read."""
     full = [span for span in sorted(spans) if span.first < span.until]
@@ -95,19 +92,15 @@ def split(broker: BrokerClient, options: Options, spans: Sequence[Span]) -> list
         return []
     said = broker.ask(
         "split",
-        ranges=[span.asked() for span in full],
+        ranges=[span._asdict() for span in full],
         bytes=options.bytes_per_partition,
         rows=options.rows_per_partition,
         parts=options.min_partitions or 1,
     )
     for name in said["gone"]:
-        if options.fail_on_loss:
-            raise DataLossError(f"{gone(name)}; {GO_ON}", topic=name)
-        log.warning("penstock: %s", gone(name))
+        report_gone(options, name)
     for name in said["replaced"]:
-        if options.fail_on_loss:
-            raise DataLossError(replaced(name), topic=name)
-        log.warning("penstock: %s", replaced(name))
+        report_loss(options, replaced(name), topic=name)
     known = [span for span in full if span.topic not in {*said["replaced"], *said["gone"]}]
     for topic, wanted, earliest in _cut_off(broker, known, said):
         if options.fail_on_loss:
@@ -131,20 +124,16 @@ def shared(parts: Sequence[tuple[Span, int]], options: Options) -> list[list[Spa
         rows, size = rows + span.until - span.first, size + span_bytes
         fits = rows <= rows_max and size <= min(options.bytes_per_partition, SHARED_BYTES)
         if groups and spare > 0 and fits and len(groups[-1]) < SHARED_RANGES:
-            _join(groups[-1], span)
+            last = groups[-1][-1]
+            if last.topic == span.topic and last.until == span.first:  # a topic is in a partition once
+                groups[-1][-1] = last._replace(until=span.until)
+            else:
+                groups[-1].append(span)
             spare -= 1
         else:
             groups.append([span])
             rows, size = span.until - span.first, span_bytes
     return groups
-
-
-def _join(group: list[Span], span: Span) -> None:
-    """A topic is in a partition once."""
-    if group[-1].topic == span.topic and group[-1].until == span.first:
-        group[-1] = group[-1]._replace(until=span.until)
-    else:
-        group.append(span)
 
 
 def _cut_off(broker: BrokerClient, spans: Sequence[Span], said: Mapping[str, Any]) -> list[tuple[str, int, int]]:

@@ -1,7 +1,7 @@
-"""The columns of a message, as Spark and as Arrow see them, and the columns the sink takes.
+"""The columns of a message as Spark sees them, and the columns the sink takes.
 
-The rule kept here: there is one canonical schema. Spark compares the first batch of a partition with it to the letter
-(string and not large_string, microseconds in UTC, every field nullable), so batches come off the wire in it already.
+Spark compares the first batch of a partition with this schema to the letter (string and not large_string, microseconds
+in UTC, every field nullable), so batches come off the wire in it already.
 """
 
 from __future__ import annotations
@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as sql
+from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_penstock.errors import PenstockError
 
@@ -28,13 +20,13 @@ if TYPE_CHECKING:
 COLUMNS = ("topic", "offset", "message_id", "data", "attributes", "publish_time", "ordering_key")
 
 # What a sink may be handed; `data` is the only one it needs.
-SINK_COLUMNS = ("data", "topic", "attributes", "ordering_key")
 SINK_TYPES = {
     "data": "binary or string",
     "topic": "string",
     "attributes": "map<string,string>",
     "ordering_key": "string",
 }
+SINK_COLUMNS = tuple(SINK_TYPES)
 # What only a read gives: rows that have one of these were read, and then `topic` says where from, not where to.
 READ_COLUMNS = ("offset", "message_id", "publish_time")
 SINK_HINTS = {
@@ -50,13 +42,13 @@ SINK_HINTS = {
 
 def types() -> dict[str, DataType]:
     return {
-        "topic": StringType(),
-        "offset": LongType(),
-        "message_id": StringType(),
-        "data": BinaryType(),
-        "attributes": MapType(StringType(), StringType()),
-        "publish_time": TimestampType(),
-        "ordering_key": StringType(),
+        "topic": sql.StringType(),
+        "offset": sql.LongType(),
+        "message_id": sql.StringType(),
+        "data": sql.BinaryType(),
+        "attributes": sql.MapType(sql.StringType(), sql.StringType()),
+        "publish_time": sql.TimestampType(),
+        "ordering_key": sql.StringType(),
     }
 
 
@@ -64,22 +56,6 @@ def struct(columns: Sequence[str] = COLUMNS) -> StructType:
     """The Spark schema of the chosen columns."""
     known = types()
     return StructType([StructField(name, known[name]) for name in columns])
-
-
-def arrow(columns: Sequence[str] = COLUMNS) -> pa.Schema:
-    """The Arrow schema of the chosen columns: what every batch that is read looks like."""
-    import pyarrow as pa
-
-    known = {
-        "topic": pa.string(),
-        "offset": pa.int64(),
-        "message_id": pa.string(),
-        "data": pa.binary(),
-        "attributes": pa.map_(pa.string(), pa.string()),
-        "publish_time": pa.timestamp("us", "UTC"),
-        "ordering_key": pa.string(),
-    }
-    return pa.schema([(name, known[name]) for name in columns])
 
 
 def wanted_columns(schema: StructType) -> tuple[str, ...]:
@@ -116,8 +92,8 @@ def check_sink(schema: StructType, topic: str | None) -> None:
         if field.name not in SINK_COLUMNS:
             raise PenstockError(_unknown_sink_column(field))
         if not _fits(field.name, field.dataType):
-            said = f"column {field.name} must be {SINK_TYPES[field.name]}, not {field.dataType.simpleString()}"
-            raise PenstockError(said)
+            wanted, given = SINK_TYPES[field.name], field.dataType.simpleString()
+            raise PenstockError(f"column {field.name} must be {wanted}, not {given}")
     names = [name for name in schema.fieldNames() if name not in dropped]
     if "data" not in names:
         raise PenstockError(f"a column named data (binary or string) is needed; there are {', '.join(names) or 'none'}")
@@ -131,23 +107,20 @@ def check_sink(schema: StructType, topic: str | None) -> None:
 
 
 def _unknown_sink_column(field: StructField) -> str:
-    hint = SINK_HINTS.get(field.name.lower())
-    if field.name.lower() in SINK_COLUMNS:
-        hint = f"did you mean {field.name.lower()}?"
-    reason = f" ({hint})" if hint else ""
+    name = field.name.lower()
+    hint = f"did you mean {name}?" if name in SINK_COLUMNS else SINK_HINTS.get(name)
     return (
-        f"column {field.name} ({field.dataType.simpleString()}) cannot be published{reason}; "
+        f"column {field.name} ({field.dataType.simpleString()}) cannot be published{f' ({hint})' if hint else ''}; "
         f"the columns of the sink are {', '.join(SINK_COLUMNS)}"
     )
 
 
 def _fits(name: str, kind: DataType) -> bool:
-    if name == "data":
-        return isinstance(kind, BinaryType | StringType)
-    if name == "attributes":
+    text, binary = isinstance(kind, sql.StringType), isinstance(kind, sql.BinaryType)
+    if isinstance(kind, sql.MapType):  # whether values may be null does not matter
         return (
-            isinstance(kind, MapType)
-            and isinstance(kind.keyType, StringType)
-            and isinstance(kind.valueType, StringType)
+            name == "attributes"
+            and isinstance(kind.keyType, sql.StringType)
+            and isinstance(kind.valueType, sql.StringType)
         )
-    return isinstance(kind, StringType)
+    return (text and name != "attributes") or (binary and name == "data")

@@ -1,7 +1,7 @@
 """The data source itself: options in, readers and writers out.
 
-The rule kept here: what is wrong with the options or the schema is said while Spark plans, before any task runs, and
-nothing is connected to: Spark makes several of these for one query.
+What is wrong with the options or the schema is said while Spark plans, before any task runs, and nothing is connected
+to: Spark makes several of these for one query.
 """
 
 from __future__ import annotations
@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
-    DataSourceWriter,
-)
+from pyspark.sql import datasource as spark
 from pyspark.sql.types import StructType
 
 from pyspark_penstock.errors import PenstockError
@@ -27,7 +21,7 @@ from pyspark_penstock.streaming import PenstockStreamReader
 from pyspark_penstock.writing import PenstockStreamWriter, PenstockWriter
 
 
-class PenstockDataSource(DataSource):
+class PenstockDataSource(spark.DataSource):
     """`spark.read`, `spark.readStream`, `df.write` and `df.writeStream` with `.format("penstock")`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -42,11 +36,11 @@ class PenstockDataSource(DataSource):
         self.asked.check_read()
         return struct(self.asked.columns)
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> spark.DataSourceReader:
         self.asked.check(Use.BATCH_READ)
         return (FilteringReader if self.asked.push_filters else PenstockReader)(self.asked, wanted_columns(schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+    def streamReader(self, schema: StructType) -> spark.DataSourceStreamReader:
         # Spark drops an error that is raised here, so the reader says it at the first question.
         refusal = None
         try:
@@ -56,11 +50,11 @@ class PenstockDataSource(DataSource):
             refusal = error.sentence
         return PenstockStreamReader(self.asked, schema.fieldNames(), refusal)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> spark.DataSourceWriter:
         self._check_write(schema, overwrite, "a topic is only ever appended to: use mode('append')")
         return PenstockWriter(self.asked)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> spark.DataSourceStreamArrowWriter:
         self._check_write(schema, overwrite, "a topic is only ever appended to: use outputMode('append')")
         if self.asked.txn_app is not None:
             raise PenstockError("txnAppId is for df.write; a stream is published once without it")

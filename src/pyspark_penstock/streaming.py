@@ -1,39 +1,30 @@
 """Reading a stream: which offsets the next micro-batch ends at, and the partitions of a batch.
 
-The rule kept here: Spark's checkpoint is the truth. Offsets are decided here and remembered there; the cursor on the
-broker pins where a named query starts, holds retention and shows lag, and is not asked once there is a checkpoint.
-A trigger costs one question about all topics, and an idle one waits inside the broker.
+Spark's checkpoint is the truth. Offsets are decided here and remembered there; the cursor on the broker pins where a
+named query starts, holds retention and shows lag, and is not asked once there is a checkpoint. A trigger costs one
+question about all topics, and an idle one waits inside the broker.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming import datasource as limits
 
 from pyspark_penstock.client import BrokerClient, Span
-from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
+from pyspark_penstock.errors import PenstockError, UnreachableError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
-    GO_ON,
     Bound,
     Offsets,
     backwards,
     bounds,
     bounds_in,
     check_kept,
-    gone,
     identities,
     is_replaced,
     kept,
@@ -43,6 +34,8 @@ from pyspark_penstock.positions import (
     ordered,
     places,
     replaced,
+    report_gone,
+    report_loss,
     starting,
 )
 from pyspark_penstock.reading import read, split
@@ -54,7 +47,7 @@ IDLE_SECONDS = 0.5  # how long a trigger that finds nothing waits in the broker:
 DISCOVERY_SECONDS = 1.0  # how old the list of topics that match a pattern may be
 
 
-class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailableNow):
     """`spark.readStream.format("penstock")`."""
 
     def __init__(self, options: Options, columns: Sequence[str], refusal: str | None = None) -> None:
@@ -71,7 +64,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tails: Offsets | None = None
         self._holding_since: float | None = None  # since when messages wait for minOffsetsPerTrigger
         self._joined: Offsets = {}  # where topics begin that came later
-        self._lamented: set[str] = set()  # said once
+        self._reported: set[str] = set()  # losses, each said once
 
     def _check_options(self) -> None:
         if self.refusal is not None:
@@ -92,7 +85,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(self._start)
 
     def _pin(self, begin: Offsets) -> Offsets:
-        """Where the cursors stand: the first to name them says where, everybody after goes on from there."""
+        """Where the cursors stand: the first query to name them says where, later ones go on from there."""
         said = self.broker.ask("cursor.open", name=self.options.consumer, offsets=begin, many=self.options.many)
         self._start_may_move = self._start_may_move and bool(said["opened"])
         for name in said.get("replaced", ()):
@@ -106,14 +99,14 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known = bounds(self.broker, self.options)
         self._pinned = ordered({name: bound.tail for name, bound in self._known.items()})
 
-    def getDefaultReadLimit(self) -> ReadLimit:
+    def getDefaultReadLimit(self) -> limits.ReadLimit:
         # It can say one limit only; the bytes are added in latestOffset.
-        return ReadMaxRows(self.options.rows_per_trigger)
+        return limits.ReadMaxRows(self.options.rows_per_trigger)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return dict(self._tails) if self._tails is not None else None
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: dict[str, Any], limit: limits.ReadLimit) -> dict[str, Any]:
         self._check_options()
         self._planned = True
         meant = identities(start)
@@ -125,13 +118,13 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._holding_since = None
         return kept(end, self._known)
 
-    def _planned_range(self, start: Offsets, meant: dict[str, str], limit: ReadLimit) -> tuple[Offsets, Offsets]:
+    def _planned_range(self, start: Offsets, meant: dict[str, str], limit: limits.ReadLimit) -> tuple[Offsets, Offsets]:
         """Where a batch begins and ends that follows this; in a topic that was made again it begins anew."""
         begin = self._begin(start)
         end, known = self._limited(begin, limit)
         anew = [name for name in begin if is_replaced(name, meant, known)]
         for name in anew:
-            self._lament(replaced(name))
+            self._report_once(replaced(name))
         if anew or any(not known[name].head <= at <= known[name].tail for name, at in begin.items()):
             begin |= {name: known[name].head for name in anew}
             if self.options.fail_on_loss:
@@ -145,11 +138,9 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begin(self, start: Mapping[str, int]) -> Offsets:
         """Where the next batch begins; a topic that is new here begins with its earliest message."""
         self._look_for_topics()
-        missing = [name for name in start if name not in self._known and self._is_read(name)]
-        if missing and self.options.fail_on_loss:
-            raise DataLossError(f"{gone(missing[0])}; {GO_ON}")
-        for name in missing:
-            log.warning("penstock: %s", gone(name))
+        for name in start:
+            if name not in self._known and self._is_read(name):
+                report_gone(self.options, name)
         new = {name: bound.head for name, bound in self._known.items() if name not in start}
         return ordered({name: start[name] for name in self._known if name in start} | self._joining(new))
 
@@ -172,7 +163,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._known = bounds(self.broker, self.options)
             self._known_since = now
 
-    def _limited(self, begin: Offsets, limit: ReadLimit) -> tuple[Offsets, dict[str, Bound]]:
+    def _limited(self, begin: Offsets, limit: limits.ReadLimit) -> tuple[Offsets, dict[str, Bound]]:
         if not begin:
             return begin, {}
         asked: dict[str, Any] = {"from": begin, **_sizes(limit, self.options)}
@@ -182,21 +173,21 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             said = self.broker.ask("limit", **asked)
         except PenstockError as error:
             if error.code == "invalid_argument":  # a topic may end before the batch begins
-                return begin, self._bounds_of(begin)
+                return begin, bounds_in(self.broker.ask("bounds", topics=list(begin)))
             raise
-        known = {
-            name: Bound(head, said["tails"][name], said["identities"][name]) for name, head in said["heads"].items()
+        tails, identity = said["tails"], said["identities"]
+        return ordered(said["until"]), {
+            name: Bound(head, tails[name], identity[name]) for name, head in said["heads"].items()
         }
-        return ordered(said["until"]), known
 
     # ------------------------------------------------------------------ waiting for more
 
-    def _enough(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> bool:
+    def _enough(self, begin: Offsets, end: Offsets, limit: limits.ReadLimit) -> bool:
         """Whether there is something to read, and as much as was asked to wait for, or for long enough."""
         if begin == end:
             return False
-        wanted = limit.min_rows if isinstance(limit, ReadMinRows) else self.options.rows_wanted
-        if wanted is None or self._pinned is not None or isinstance(limit, ReadAllAvailable):
+        wanted = limit.min_rows if isinstance(limit, limits.ReadMinRows) else self.options.rows_wanted
+        if wanted is None or self._pinned is not None or isinstance(limit, limits.ReadAllAvailable):
             return True
         if sum((self._tails or {}).values()) - sum(begin.values()) >= wanted:
             return True
@@ -229,37 +220,30 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first |= {name: 0 for name in after if name not in first}  # it is gone, as the broker will say
         for name, until in after.items():
             if first[name] > until:
-                self._lament(_planned_elsewhere(name, first[name], until))
-        return split(
-            self.broker,
-            self.options,
-            [Span(name, first[name], until, meant.get(name, "")) for name, until in after.items()],
-        )
+                self._report_once(
+                    f"{backwards(name, first[name], until)}: it was planned with another start; name the query with "
+                    "consumerName, so that its start is kept, and use a new checkpoint"
+                )
+        spans = [Span(name, first[name], until, meant.get(name, "")) for name, until in after.items()]
+        return split(self.broker, self.options, spans)
 
     def _heads(self, names: list[str]) -> Offsets:
         """Of those that are there."""
-        if not names:
-            return {}
-        known = bounds_in(self.broker.ask("bounds", topics=names, missing_ok=True))
+        known = bounds_in(self.broker.ask("bounds", topics=names, missing_ok=True)) if names else {}
         return {name: bound.head for name, bound in known.items()}
-
-    def _bounds_of(self, names: Iterable[str]) -> dict[str, Bound]:
-        return bounds_in(self.broker.ask("bounds", topics=list(names)))
 
     def _check_start(self, start: Mapping[str, int]) -> None:
         """A first batch that Spark runs again must begin where it began: refuse to guess."""
         if not self._planned and self._start_may_move and places(start) == places(self._start or {}):
-            self._lament(
+            self._report_once(
                 "the first batch of this query is run again, and where it began was not kept; "
                 "set startingOffsets to where it is to begin, and give queries that start at latest a consumerName"
             )
 
-    def _lament(self, sentence: str) -> None:
-        if self.options.fail_on_loss:
-            raise DataLossError(sentence)
-        if sentence not in self._lamented:
-            log.warning("penstock: %s", sentence)
-        self._lamented.add(sentence)
+    def _report_once(self, sentence: str) -> None:
+        if sentence not in self._reported:
+            report_loss(self.options, sentence)
+        self._reported.add(sentence)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self.options, self.columns, partition)
@@ -283,20 +267,13 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing is held: Spark may not call this at all."""
 
 
-def _sizes(limit: ReadLimit, options: Options) -> dict[str, int | None]:
+def _sizes(limit: limits.ReadLimit, options: Options) -> dict[str, int | None]:
     """How many rows and bytes a batch may have."""
-    if isinstance(limit, ReadAllAvailable):
+    if isinstance(limit, limits.ReadAllAvailable):
         return {"rows": None, "bytes": None}
     rows, size = options.rows_per_trigger, options.bytes_per_trigger
-    if isinstance(limit, ReadMaxRows):
+    if isinstance(limit, limits.ReadMaxRows):
         rows = min(rows, limit.max_rows)
-    if isinstance(limit, ReadMaxBytes):
+    if isinstance(limit, limits.ReadMaxBytes):
         size = min(size, limit.max_bytes)
     return {"rows": rows, "bytes": size}
-
-
-def _planned_elsewhere(name: str, first: int, until: int) -> str:
-    return (
-        f"{backwards(name, first, until)}: it was planned with another start; name the query with consumerName, so "
-        "that its start is kept, and use a new checkpoint"
-    )

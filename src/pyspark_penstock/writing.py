@@ -1,9 +1,9 @@
 """Writing: each task publishes its rows, exactly once, whatever is run again.
 
-The rule kept here: what is published carries a key that a second run repeats. In a stream it is the query, the number
-of the batch, the partition and the request; in a batch job it is a name made when the job is planned. That is exact as
-long as a second run has the same rows in the same partitions. With `transactional` the rows wait on the broker and the
-driver's commit publishes them: then a second run may have other rows, and still one run counts.
+What is published carries a key that a second run repeats. In a stream it is the query, the number of the batch, the
+partition and the request; in a batch job it is a name made when the job is planned. That is exact as long as a second
+run has the same rows in the same partitions. With `transactional` the rows wait on the broker and the driver's commit
+publishes them: then a second run may have other rows, and still one run counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 class Written(WriterCommitMessage):
-    """What one task has done: for whom, and where its rows are."""
+    """What one task has done: for which query, and where its rows are."""
 
     def __init__(self, query: str, published: list[dict[str, Any]]) -> None:
         self.query = query
@@ -43,8 +43,8 @@ class PenstockWriter(DataSourceArrowWriter):
     """`df.write.format("penstock")`.
 
     Inside `foreachBatch` a batch that runs again is another job, and publishes again, unless it says by txnAppId and
-    txnVersion which one it is. A version that is done is a decision on the broker, with rows or without, and counts for
-    the topic it was written to: one function may write a batch to several of them under one name.
+    txnVersion which one it is. A version that is done is a decision on the broker, and counts for the topic it was
+    written to: one function may write a batch to several of them under one name.
     """
 
     def __init__(self, options: Options) -> None:
@@ -71,7 +71,7 @@ class PenstockWriter(DataSourceArrowWriter):
         broker = BrokerClient(self.options.access)
         query = _transaction(broker, self.options, self.options.txn_app)
         if not self._is_done(broker, query):
-            settle(self.options, messages, query, self.epoch)
+            decide(self.options, messages, self.epoch, query)
 
     def _is_done(self, broker: BrokerClient, query: str) -> bool:
         """Whether this version, or a higher one, was stored before."""
@@ -79,7 +79,7 @@ class PenstockWriter(DataSourceArrowWriter):
         return said["epoch"] is not None and said["epoch"] >= self.epoch
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Staged rows that nobody decides on are never seen; others are published and cannot be called back."""
+        """Staged rows without a decision are never seen; others are published and cannot be called back."""
 
 
 class PenstockStreamWriter(DataSourceStreamArrowWriter):
@@ -158,18 +158,16 @@ def _with_topics(
         yield request
 
 
-def decide(options: Options, messages: list[WriterCommitMessage | None], epoch: int) -> None:
-    """Let the staged rows of all tasks count, in the order of their partitions."""
+def decide(options: Options, messages: list[WriterCommitMessage | None], epoch: int, query: str | None = None) -> None:
+    """Let the staged rows of all tasks count, in the order of their partitions.
+
+    A decision is also what says that a version is done: where there is a `query`, it is taken without rows, too.
+    """
     tasks = [message for message in messages if isinstance(message, Written)]
-    if options.transactional and tasks:
-        settle(options, messages, tasks[0].query, epoch)
-
-
-def settle(options: Options, messages: list[WriterCommitMessage | None], query: str, epoch: int) -> None:
+    if query is None and not (options.transactional and tasks):
+        return
     parts = [
-        [{"first": each["first"], "rows": each["rows"], "topic": None} for each in task.published]
-        for task in messages
-        if isinstance(task, Written)
+        [{"first": each["first"], "rows": each["rows"], "topic": None} for each in task.published] for task in tasks
     ]
     broker = BrokerClient(options.access)
-    broker.ask("stage.decide", seconds=DECIDE_SECONDS, query=query, epoch=epoch, parts=parts)
+    broker.ask("stage.decide", seconds=DECIDE_SECONDS, query=query or tasks[0].query, epoch=epoch, parts=parts)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from pyspark_penstock.schema import COLUMNS
 from tests.spark.servers import Server
 
 SECONDS = 120.0
@@ -100,3 +103,17 @@ def uncommit(checkpoint: str) -> int:
 def into(server: Server, topic: str, **options: Any) -> dict[str, Any]:
     """The options of a sink."""
     return {"endpoint": server.endpoint, "topic": topic} | options
+
+
+def arrow_schema(columns: Sequence[str] = COLUMNS) -> pa.Schema:
+    """What every batch that is read looks like, column by column."""
+    known = {
+        "topic": pa.string(),
+        "offset": pa.int64(),
+        "message_id": pa.string(),
+        "data": pa.binary(),
+        "attributes": pa.map_(pa.string(), pa.string()),
+        "publish_time": pa.timestamp("us", "UTC"),
+        "ordering_key": pa.string(),
+    }
+    return pa.schema([(name, known[name]) for name in columns])

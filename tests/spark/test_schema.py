@@ -10,20 +10,21 @@ from pyspark.sql.types import IntegerType, LongType, MapType, StringType, Struct
 from pyspark_penstock import schema
 from pyspark_penstock.errors import PenstockError
 from tests.spark.conftest import MakeTopic
+from tests.spark.queries import arrow_schema
 from tests.spark.servers import Server
 
 STRING = StringType()
 
 
 def test_the_arrow_schema_is_the_one_spark_compares_with() -> None:
-    ours, sparks = schema.arrow(), to_arrow_schema(schema.struct(), timezone="UTC")
+    ours, sparks = arrow_schema(), to_arrow_schema(schema.struct(), timezone="UTC")
     assert sparks.equals(ours)
     assert all(field.nullable for field in ours)
 
 
 @pytest.mark.parametrize("name", schema.COLUMNS)
 def test_so_is_that_of_every_single_column(name: str) -> None:
-    assert to_arrow_schema(schema.struct([name]), timezone="UTC").equals(schema.arrow([name]))
+    assert to_arrow_schema(schema.struct([name]), timezone="UTC").equals(arrow_schema([name]))
 
 
 def test_the_broker_sends_that_schema(server: Server, make_topic: MakeTopic) -> None:
@@ -32,8 +33,8 @@ def test_the_broker_sends_that_schema(server: Server, make_topic: MakeTopic) -> 
     topic = make_topic(b"x")
     with server.client() as client:
         info = client.get_flight_info(flight.FlightDescriptor.for_path(topic))
-        assert info.schema.equals(schema.arrow())
-        assert client.do_get(info.endpoints[0].ticket).read_all().schema.equals(schema.arrow())
+        assert info.schema.equals(arrow_schema())
+        assert client.do_get(info.endpoints[0].ticket).read_all().schema.equals(arrow_schema())
 
 
 def test_a_schema_given_by_the_user_may_choose_columns() -> None:
@@ -85,7 +86,7 @@ def test_a_sink_needs_to_know_where() -> None:
 def test_rows_that_were_read_are_published_without_what_only_a_read_gives() -> None:
     schema.check_sink(schema.struct(), "t")
     schema.check_sink(sink(data=STRING, offset=LongType()), "t")
-    batch = schema.arrow().empty_table().to_batches() or [pa.RecordBatch.from_pylist([], schema.arrow())]
+    batch = arrow_schema().empty_table().to_batches() or [pa.RecordBatch.from_pylist([], arrow_schema())]
     assert schema.without_read_columns(batch[0]).schema.names == ["data", "attributes", "ordering_key"]
     routed = pa.record_batch({"data": ["x"], "topic": ["t"]})
     assert schema.without_read_columns(routed).schema.names == ["data", "topic"]

@@ -11,9 +11,9 @@ import pytest
 
 from pyspark_penstock import writing
 from pyspark_penstock.options import parse
-from pyspark_penstock.schema import arrow
 from pyspark_penstock.writing import PenstockWriter
 from tests.spark.conftest import MakeTopic
+from tests.spark.queries import arrow_schema
 from tests.spark.servers import Server
 
 
@@ -94,7 +94,7 @@ def test_a_topic_is_made_although_there_are_no_rows(server: Server) -> None:
 def test_rows_that_were_read_go_on_as_they_are(server: Server, make_topic: MakeTopic) -> None:
     topic, target = make_topic(), make_topic()
     server.publish(topic, [b"a", b"b"], [{"k": "v"}, {}])
-    rows = pa.RecordBatch.from_pylist(server.rows(topic), arrow())
+    rows = pa.RecordBatch.from_pylist(server.rows(topic), arrow_schema())
     write(server, target, [rows])
     assert [(row["data"], row["attributes"]) for row in server.rows(target)] == [(b"a", [("k", "v")]), (b"b", [])]
     assert server.tail(topic) == 2

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from pyspark_penstock import streaming
-from pyspark_penstock.client import BrokerClient, Patience, Span
+from pyspark_penstock.client import BrokerClient, Retries, Span
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import parse
 from pyspark_penstock.positions import places
@@ -359,8 +359,8 @@ def test_a_read_goes_on_where_it_was_when_the_broker_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken: list[Exception] = []
-    wait = Patience.wait
-    monkeypatch.setattr(Patience, "wait", lambda self, error: (broken.append(error), wait(self, error)))
+    wait = Retries.wait
+    monkeypatch.setattr(Retries, "wait", lambda self, error: (broken.append(error), wait(self, error)))
     rows = 40_000
     flags = ("--data", str(tmp_path / "data"))
     with serve(tmp_path, *flags) as server:

@@ -3,8 +3,8 @@
 A commit carries the query's id and the batch's number as an application transaction. Before committing the driver reads
 the table's own record of the last such number, so a batch that is run again finds itself there and adds nothing.
 
-The rule kept here: this module travels to executors by value, so it needs nothing but the standard library, pyspark and
-pyarrow there, and deltalake on the driver.
+This module travels to executors by value, so it needs nothing but the standard library, pyspark and pyarrow there, and
+deltalake on the driver.
 """
 
 from __future__ import annotations
@@ -208,14 +208,23 @@ def check_partitions(schema: StructType, partition_by: list[str]) -> None:
 
 def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[File]) -> bool:
     """One commit of these files; False if this batch was committed before."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     try:
         from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-        from deltalake.transaction import create_table_with_add_actions
+        from deltalake.transaction import AddAction, create_table_with_add_actions
     except ImportError:
         raise ValueError(MISSING) from None
     once = CommitProperties(app_transactions=[Transaction(query, batch_id)])
-    actions = [_action(file, writer.partition_by) for file in files]
-    schema = Schema.from_arrow(arrow_schema(writer.schema))
+    now = int(time.time() * 1000)
+    # The path as it stands on disk: deltalake writes it into the log as the URL it has to be there.
+    actions: list[Any] = [
+        AddAction(file.path, file.size, dict(zip(writer.partition_by, file.partition, strict=True)), now, True,
+                  json.dumps({"numRecords": file.rows}))
+        for file in files
+    ]  # fmt: skip
+    columns = to_arrow_schema(writer.schema, timezone="UTC")
+    schema = Schema.from_arrow(columns)
     if not DeltaTable.is_deltatable(writer.path, writer.storage or None):
         create_table_with_add_actions(
             writer.path, schema, actions, "error", writer.partition_by or None,
@@ -226,7 +235,7 @@ def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[Fil
     last = table.transaction_version(query)
     if last is not None and last >= batch_id:
         return False
-    check_table(table, arrow_schema(writer.schema), writer)
+    check_table(table, columns, writer)
     table.create_write_transaction(actions, "append", schema, writer.partition_by or None, commit_properties=once)
     return True
 
@@ -247,21 +256,6 @@ def check_table(table: Any, schema: Any, writer: DeltaWriter) -> None:
 def _plain(columns: dict[str, str]) -> dict[str, str]:
     """Types as they compare: Arrow has several names for a text, and for the fields inside a map."""
     return {name: kind.split("<")[0].replace("large_", "").replace("_view", "") for name, kind in columns.items()}
-
-
-def _action(file: File, partition_by: list[str]) -> Any:
-    from deltalake.transaction import AddAction
-
-    values = dict(zip(partition_by, file.partition, strict=True))
-    now = int(time.time() * 1000)
-    # The path as it stands on disk: deltalake writes it into the log as the URL it has to be there.
-    return AddAction(file.path, file.size, values, now, True, json.dumps({"numRecords": file.rows}))
-
-
-def arrow_schema(schema: StructType) -> Any:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema, timezone="UTC")
 
 
 def remove(root: str, files: list[File]) -> None:

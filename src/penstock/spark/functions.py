@@ -33,19 +33,16 @@ def load_function(text: str, folder: str) -> Transform:
         raise InvalidArgumentError(f"cannot import {place}: {error}") from None
     except Exception as error:  # whatever a user's file does when it is loaded
         raise InvalidArgumentError(f"loading {place} failed: {error} ({type(error).__name__})") from error
-    found = getattr(module, name, None)
-    if not callable(found):
+    function: Transform | None = getattr(module, name, None)
+    if not callable(function):
         raise InvalidArgumentError(f"{place} has no function {name}")
-    function: Transform = found
     return function
 
 
 def _from_file(path: Path) -> ModuleType:
     name = f"penstock_flow_{path.stem}"
-    if not path.exists():
-        raise FileNotFoundError(path)
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None or spec.loader is None or not path.exists():
         raise FileNotFoundError(path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

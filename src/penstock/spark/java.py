@@ -1,16 +1,14 @@
 """Which Java runs Spark: the machine's own, else the one that came with `penstock[spark]`.
 
 The bundled runtime lacks one module that Spark's launcher always names (jdk.incubator.vector), so it is started
-through a `bin/java` of ours that leaves that one argument out.
-
-The rule kept here: a Java counts only after it has said its version, and when there is none, one sentence says what to
-install.
+through a `bin/java` of ours that leaves that one argument out. A Java counts only after it has said its version.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -47,8 +45,10 @@ def find_java(environment: MutableMapping[str, str]) -> Java:
     for origin, program in _candidates(environment):
         version = _version(program)
         if version is not None and version >= OLDEST:
-            return Java(_home(program, origin), version, origin)
-        refused.append(_refusal(origin, program, version))
+            # On PATH there is usually a link into the real home; the shim is its own home.
+            return Java((program.resolve() if origin == "PATH" else program).parent.parent, version, origin)
+        where = "the bundled one" if origin == "bundled" else f"the one of {origin} ({program})"
+        refused.append(f"{where} does not run" if version is None else f"{where} is Java {version}")
     found = "; ".join(refused) or "there is no Java on this machine"
     raise FailedPreconditionError(f"Spark needs Java {OLDEST} or newer and {found}: {INSTALL}, or {BUNDLED}")
 
@@ -82,9 +82,10 @@ def _bundled() -> Path | None:
 
 def _shim(java: Path) -> Path | None:
     """A folder laid out like a Java home, in the user's cache or, failing that, in a temporary place."""
+    script = SHIM.format(java=shlex.quote(str(java)))
     for parent in (Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"), Path(tempfile.gettempdir())):
         try:
-            return _written(parent / f"penstock-java-{os.getuid()}" / "bin" / "java", SHIM.format(java=_quoted(java)))
+            return _written(parent / f"penstock-java-{os.getuid()}" / "bin" / "java", script)
         except OSError:
             continue  # a machine without a home folder still has a place for temporary files
     return None
@@ -94,22 +95,13 @@ def _written(program: Path, text: str) -> Path:
     """The script in its place, complete from the first moment: two runs may start together."""
     program.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if program.parent.stat().st_uid != os.getuid():
-        raise PermissionError(f"{program.parent} belongs to somebody else")
+        raise PermissionError(f"{program.parent} belongs to another user")
     if not program.exists() or program.read_text(encoding="utf-8") != text:
         draft = program.with_name(f"java.{os.getpid()}")
         draft.write_text(text, encoding="utf-8")
         draft.chmod(0o700)
         draft.replace(program)
     return program
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "'\\''") + "'"
-
-
-def _home(program: Path, origin: str) -> Path:
-    # On PATH there is usually a link into the real home; the shim is its own home.
-    return (program.resolve() if origin == "PATH" else program).parent.parent
 
 
 def _version(program: Path) -> int | None:
@@ -122,8 +114,3 @@ def _version(program: Path) -> int | None:
         return None
     said = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     return int(said.group(1)) if said else None
-
-
-def _refusal(origin: str, program: Path, version: int | None) -> str:
-    where = "the bundled one" if origin == "bundled" else f"the one of {origin} ({program})"
-    return f"{where} does not run" if version is None else f"{where} is Java {version}"

@@ -65,18 +65,22 @@ class RowCounter(Protocol):
     rows: int
 
 
-class Run(Protocol):
+class Run:
+    """A flow that was started."""
+
     flow: Flow
 
-    def progress(self) -> Progress: ...
+    def progress(self) -> Progress:
+        raise NotImplementedError
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Called also after the end."""
 
     def settle(self) -> None:
         """Called once after the end."""
 
 
-class FailedRun:
+class FailedRun(Run):
     """A flow that did not start."""
 
     def __init__(self, flow: Flow, error: BaseException) -> None:
@@ -85,12 +89,6 @@ class FailedRun:
 
     def progress(self) -> Progress:
         return self._progress
-
-    def stop(self) -> None:
-        """It does not run."""
-
-    def settle(self) -> None:
-        """It did not run."""
 
 
 def read_stream(session: SparkSession, pipeline: Pipeline, flow: Flow) -> DataFrame:
@@ -105,7 +103,7 @@ def counted(frame: DataFrame) -> DataFrame:
     return frame.observe(COUNTED, F.count(F.lit(1)).alias("rows"))
 
 
-class StreamRun:
+class StreamRun(Run):
     """A streaming query, started again after what passes."""
 
     def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow) -> None:

@@ -12,7 +12,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -108,23 +108,19 @@ def _classic_session(conf: Any, log: Path | None) -> SparkSession:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    launch: Any = launch_gateway
+    popen: dict[str, Any] = {"start_new_session": True}  # out of reach of the terminal's Ctrl-C
     try:
-        if SparkContext._gateway is None:
-            SparkContext._gateway = _launched(launch_gateway, conf, log)
-            SparkContext._jvm = SparkContext._gateway.jvm
+        with ExitStack() as files:
+            if log is not None:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                popen["stderr"] = files.enter_context(log.open("ab"))
+            SparkContext._gateway = SparkContext._gateway or launch(conf, popen)
+        SparkContext._jvm = SparkContext._gateway.jvm
         return SparkSession(SparkContext(conf=conf))
     except Exception as error:
         where = f"; what it said is in {log}" if log is not None else ""
         raise UnavailableError(f"Spark did not start: {sentence_of(error)}{where}") from error
-
-
-def _launched(launch: Any, conf: Any, log: Path | None) -> Any:
-    """Spark's process in a session of its own, out of reach of the terminal's Ctrl-C."""
-    if log is None:
-        return launch(conf, {"start_new_session": True})
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as stderr:
-        return launch(conf, {"start_new_session": True, "stderr": stderr})
 
 
 def _remote_session(url: str, confs: Mapping[str, str]) -> SparkSession:

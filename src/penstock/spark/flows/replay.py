@@ -99,7 +99,7 @@ class ReplayPlan(msgspec.Struct):
         return reached
 
 
-class ReplayRun:
+class ReplayRun(Run):
     """A replay in a thread of its own: a batch job per day, because a stream cannot be sorted."""
 
     def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow, replay: Replay) -> None:
@@ -127,9 +127,6 @@ class ReplayRun:
         with suppress(Exception):
             self._session.interruptTag(self._tag)
         self._thread.join(30)
-
-    def settle(self) -> None:
-        """Nothing is open."""
 
     def _run(self) -> None:
         failure: Failure | None = None
