@@ -1,6 +1,6 @@
 """Everything wrong with a pipeline, a sentence each.
 
-Looking goes on after a problem, so that one run tells all of them; an unknown name is answered with the nearest right
+Looking goes on after a problem, so that one run reports all of them; an unknown name is answered with the nearest right
 one.
 """
 

@@ -4,7 +4,7 @@
     [spark]               confs, handed to Spark as they are
     [flows.NAME]          from, sql | sql_file | python, to, trigger, ...   or   use = "archive" and its own keys
 
-Everything that can be known from the file and the files beside it is checked here, and told at once.
+Everything that can be known from the file and the files beside it is checked here, and reported at once.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ LONGEST = 400
 
 
 def sentence_of(error: BaseException | str) -> str:
-    """What to tell a user."""
+    """The sentence for a user."""
     text = error if isinstance(error, str) else f"{error}" or type(error).__name__
     found = NOISE.sub("", " ".join(_innermost(text).split())).strip(" ;")
     return found if len(found) <= LONGEST else found[: LONGEST - 3] + "..."

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.spark.flows.files import parquet_writer
-from penstock.spark.flows.kind import FlowKind, Output, TopicsText, read_topics
-from penstock.spark.problems import Problems
-from penstock.spark.records import Flow, Pipeline, Source
+from penstock.spark.flows.kind import FlowKind, Output, TopicsText
+from penstock.spark.records import Flow, Pipeline
 from penstock.spark.runs import RowCounter, counted
 
 if TYPE_CHECKING:
@@ -19,14 +18,10 @@ class Archive(FlowKind, kw_only=True):
     lake: str
 
     folders = ("lake",)
-    columns = ("topic", "offset", "message_id", "data", "attributes", "publish_time", "ordering_key")
 
     @property
     def output(self) -> Output:
         return Output(folder=self.lake)
-
-    def read_source(self, where: str, problems: Problems) -> Source:
-        return read_topics(self.topics, f"{where}: topics", problems)
 
     def transform(self, frame: DataFrame, pipeline: Pipeline) -> DataFrame:
         """Messages with the two columns their folders are named after: topic_name (safe in a path) and day (UTC)."""

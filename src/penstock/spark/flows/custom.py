@@ -43,6 +43,8 @@ class Custom(FlowKind, kw_only=True):
     mode: Literal["append", "update", "complete"] = "append"
     watermark: str | None = None  # how late publish_time may be, for aggregates
 
+    columns = ()
+
     @property
     def target(self) -> TargetTable:
         return TargetTable(topic=self.to) if isinstance(self.to, str) else self.to

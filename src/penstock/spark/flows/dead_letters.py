@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.spark.flows.files import BatchResults
-from penstock.spark.flows.kind import FlowKind, Output, TopicsText, read_topics
-from penstock.spark.problems import Problems
-from penstock.spark.records import Flow, Pipeline, Source
+from penstock.spark.flows.kind import FlowKind, Output, TopicsText
+from penstock.spark.records import Flow, Pipeline
 from penstock.spark.runs import RowCounter, Summary
 
 if TYPE_CHECKING:
@@ -25,14 +24,10 @@ class DeadLetters(FlowKind, kw_only=True):
     reason_attribute: str | None = None  # if the application says in one why it failed
 
     folders = ("folder",)
-    columns = ("topic", "offset", "message_id", "data", "attributes", "publish_time", "ordering_key")
 
     @property
     def output(self) -> Output:
         return Output(folder=self.folder)
-
-    def read_source(self, where: str, problems: Problems) -> Source:
-        return read_topics(self.topics, f"{where}: topics", problems)
 
     def write(self, frame: DataFrame, pipeline: Pipeline, flow: Flow) -> tuple[Any, RowCounter | None]:
         results = BatchResults(self.folder, flow.checkpoint, self.grouped)

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.spark.flows.files import BatchResults
-from penstock.spark.flows.kind import FlowKind, Output, TopicsText, read_topics
-from penstock.spark.problems import Problems
-from penstock.spark.records import Flow, Pipeline, Source
+from penstock.spark.flows.kind import FlowKind, Output, TopicsText
+from penstock.spark.records import Flow, Pipeline
 from penstock.spark.runs import RowCounter, Summary
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ class Insights(FlowKind, kw_only=True):
     @property
     def columns(self) -> Sequence[str]:
         return ("topic", "data", "publish_time", *(("attributes",) if self.time_attribute else ()))
-
-    def read_source(self, where: str, problems: Problems) -> Source:
-        return read_topics(self.topics, f"{where}: topics", problems)
 
     def write(self, frame: DataFrame, pipeline: Pipeline, flow: Flow) -> tuple[Any, RowCounter | None]:
         results = BatchResults(self.folder, flow.checkpoint, self.measured)

@@ -56,27 +56,28 @@ class FlowKind(msgspec.Struct, kw_only=True):
     @property
     def columns(self) -> Sequence[str]:
         """What of a message is read; the rest is not sent. None named: the user's options say it."""
-        return ()
+        return ("topic", "offset", "message_id", "data", "attributes", "publish_time", "ordering_key")
 
     @property
     def needs_analysis(self) -> bool:
-        """Whether only Spark can tell if it is right."""
+        """Whether only Spark can find out if it is right."""
         return False
 
     def read_source(self, where: str, problems: Problems) -> Source:
-        """What is read, as a stream; nothing if the flow reads something else."""
-        return Source()
+        """What is read as a stream: the key `topics`, if the kind has it."""
+        topics: TopicsText | None = getattr(self, "topics", None)
+        return Source() if topics is None else read_topics(topics, f"{where}: topics", problems)
 
     def resolve(self, folder: Path, where: str, problems: Problems) -> None:
-        """Make paths absolute, and tell what the types of the keys do not say."""
+        """Make paths absolute, and report what the types of the keys do not say."""
         for key in self.folders:
             setattr(self, key, absolute(getattr(self, key), folder))
 
     def check(self, pipeline: Pipeline, flow: Flow, problems: Problems) -> None:
-        """Tell what is wrong beyond the file, without Spark."""
+        """Report what is wrong beyond the file, without Spark."""
 
     def analyse(self, session: SparkSession, pipeline: Pipeline, flow: Flow, problems: Problems) -> None:
-        """Tell what Spark finds wrong, without running anything."""
+        """Report what Spark finds wrong, without running anything."""
 
     # ------------------------------------------------------------------ running it
 
