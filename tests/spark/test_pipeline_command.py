@@ -79,6 +79,14 @@ def test_check_asks_for_topics_if_a_broker_answers(server: Server, tmp_path: Pat
     assert "no broker answers at 127.0.0.1:1; the topics were not looked for" in away.stdout
 
 
+def test_a_topic_that_a_flow_makes_need_not_be_there(
+    server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    measure = f'[flows.measure]\nuse = "insights"\ntopics = "{make_topic()}"\nfolder = "f"\ntopic = "not-made-yet"\n'
+    result = check(written(tmp_path, measure + GOOD % "not-made-yet"), "--endpoint", server.endpoint)
+    assert result.exit_code == 0, result.output
+
+
 def test_a_file_that_is_wrong_is_not_run(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["pipeline", "run", written(tmp_path, '[flows.a]\nform = "x"\nto = 3')])
     assert result.exit_code == 2

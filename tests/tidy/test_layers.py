@@ -29,16 +29,16 @@ def test_the_data_source_stands_apart() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("pyspark_penstock/broker.py", "import penstock"),
-        ("pyspark_penstock/broker.py", "def late():\n    from penstock.errors import PenstockError"),
-        ("pyspark_penstock/broker.py", "import msgspec"),
-        ("pyspark_penstock/broker.py", "import pyarrow as pa"),
+        ("pyspark_penstock/client.py", "import penstock"),
+        ("pyspark_penstock/client.py", "def late():\n    from penstock.errors import PenstockError"),
+        ("pyspark_penstock/client.py", "import msgspec"),
+        ("pyspark_penstock/client.py", "import pyarrow as pa"),
         ("penstock/doors/text/server.py", "from pyspark_penstock import register"),
     ],
 )
 def test_a_data_source_that_leans_on_others_is_found(tmp_path: Path, name: str, text: str) -> None:
     fine = {
-        "pyspark_penstock/broker.py": "import json\nimport pyspark_penstock.schema\ndef f():\n    import pyarrow",
+        "pyspark_penstock/client.py": "import json\nimport pyspark_penstock.schema\ndef f():\n    import pyarrow",
         "penstock/spark/flows.py": "from pyspark_penstock import register",
         "penstock/doors/text/server.py": "",
     }

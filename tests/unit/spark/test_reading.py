@@ -234,6 +234,11 @@ def test_a_ready_made_flow_from_the_command_line() -> None:
     assert (pipeline.name, pipeline.endpoint, pipeline.flows[0].where) == ("replay", "h:1", "topic again")
 
 
+def test_the_topic_of_a_replay_is_made_as_it_is_written() -> None:
+    output = flow('use = "replay"\nlake = "l"\ntopic = "again"\noptions = { token = "secret" }').kind.output
+    assert (output.topic, output.topic_options) == ("again", {"token": "secret"})
+
+
 def test_a_setting_without_a_value() -> None:
     with pytest.raises(InvalidArgumentError, match='--set takes key=value, not "lake"'):
         ready_made("archive", ["lake"], {})
