@@ -35,7 +35,7 @@ class Output(NamedTuple):
     place: str = ""  # if it is neither
 
     def __str__(self) -> str:
-        return self.folder or (f"topic {self.topic}" if self.topic else self.place)
+        return self.folder or (f"topic {self.topic}" if self.topic is not None else self.place)
 
 
 class FlowKind(msgspec.Struct, kw_only=True):
