@@ -1,0 +1,146 @@
+"""Every option of a topic and of a subscription is shown by each door, or excused with a reason.
+
+An option that is added to the broker makes these tests fail until every door shows it or has a line in `EXCUSED`;
+a line that is no longer needed makes them fail as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, make_dataclass, replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.doors.azure.queues import METADATA, decode_metadata
+from penstock.doors.google.subscriptions import subscription_message
+from penstock.doors.google.topics import topic_message
+from penstock.engine.options import shown_options
+from penstock.pubsub.metadata import SubscriptionMetadata, TopicMetadata
+from penstock.settings import DOORS
+
+NO_TOPICS: Any = SimpleNamespace(topic_exists=lambda name: False)
+
+
+def stored(options: Any) -> Any:
+    """A topic or a subscription as the queue describes it."""
+    created = datetime(2026, 1, 1, tzinfo=UTC)
+    return SimpleNamespace(name="n", topic="t", created=created, options=options, detached=False, number=1)
+
+
+SHOWN: dict[str, dict[type, Callable[[Any], object]]] = {
+    "pubsub": {
+        TopicOptions: lambda options: topic_message(stored(options)).SerializeToString(deterministic=True),
+        SubscriptionOptions: lambda options: subscription_message(stored(options), NO_TOPICS).SerializeToString(
+            deterministic=True
+        ),
+    },
+    "azure": {TopicOptions: decode_metadata},
+    "text": {},
+    "flight": {},
+    "http": {},
+    "Python API": {
+        TopicOptions: lambda options: TopicMetadata.of(stored(options)),
+        SubscriptionOptions: lambda options: SubscriptionMetadata.of(stored(options)),
+    },
+    "MessageQueue": {SubscriptionOptions: shown_options, TopicOptions: lambda options: options},
+}
+
+BASES = {
+    TopicOptions: TopicOptions(extras={METADATA: '{"a":"b"}'}),
+    # With these, every part of a policy counts.
+    SubscriptionOptions: SubscriptionOptions(retry_minimum_seconds=1, retry_maximum_seconds=2, dead_letter_topic="d"),
+}
+
+OPAQUE = "what each door keeps of its own; it shows its own part"
+NOT_THERE = "the vendor has no such field"
+NO_OPTIONS = "a queue here has no options; it is changed by another door"
+NO_NAME = "it has no name among the options that a program gives"
+NOT_NAMED = dict.fromkeys(["strict_receipts", "ordering_window", "expired_topic"], NO_NAME) | {"extras": OPAQUE}
+TOPICS = ("retention_seconds", "retention_bytes", "labels")
+NOT_IN_PUBSUB = {
+    "strict_receipts": NOT_THERE,
+    "ordering_window": NOT_THERE,
+    "expired_topic": NOT_THERE,
+    "flow_max_messages": NOT_THERE,
+    "flow_max_bytes": NOT_THERE,
+    "extras": OPAQUE,
+}
+# By hand, so that a new option is not excused by itself.
+# fmt: off
+QUEUE_OPTIONS = [
+    "lease_seconds", "strict_receipts", "exactly_once", "ordering", "ordering_window", "filter",
+    "retry_minimum_seconds", "retry_maximum_seconds", "dead_letter_topic", "max_delivery_attempts", "expired_topic",
+    "flow_max_messages", "flow_max_bytes", "retention_seconds", "retain_acked", "expiration_seconds", "labels",
+    "extras",
+]
+# fmt: on
+
+
+@dataclass(frozen=True)
+class Excuses:
+    topic: Mapping[str, str]
+    subscription: Mapping[str, str]
+
+    def of(self, record: type) -> Mapping[str, str]:
+        return self.topic if record is TopicOptions else self.subscription
+
+
+def all_excused(reason: str) -> Excuses:
+    topic = dict.fromkeys(["retention_seconds", "retention_bytes", "labels", "extras"], reason)
+    return Excuses(topic, dict.fromkeys(QUEUE_OPTIONS, reason))
+
+
+EXCUSED = {
+    "pubsub": Excuses({"retention_bytes": NOT_THERE, "extras": OPAQUE}, NOT_IN_PUBSUB),
+    "azure": Excuses(dict.fromkeys(TOPICS, NOT_THERE), dict.fromkeys(QUEUE_OPTIONS, NO_OPTIONS)),
+    "text": all_excused(NO_OPTIONS),
+    "flight": all_excused("cursors and scans; `topic.ensure` makes topics and does not describe them"),
+    "http": all_excused("health and metrics, no resources"),
+    "Python API": Excuses({"retention_bytes": "not among its names (003)", "extras": OPAQUE}, NOT_IN_PUBSUB),
+    "MessageQueue": Excuses({}, NOT_NAMED),
+}
+
+
+def changed(value: Any) -> Any:
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, str):
+        return value + "x"
+    return {METADATA: '{"c":"d"}'} | dict.fromkeys(["x"], "y")
+
+
+def shown(base: Any, view: Callable[[Any], object] | None) -> set[str]:
+    """The options whose change can be seen."""
+    if view is None:
+        return set()
+    names = [each.name for each in fields(base)]
+    return {name for name in names if view(replace(base, **{name: changed(getattr(base, name))})) != view(base)}
+
+
+@pytest.mark.parametrize("record", [TopicOptions, SubscriptionOptions])
+@pytest.mark.parametrize("door", SHOWN)
+def test_every_option_is_shown_or_excused(door: str, record: type) -> None:
+    seen = shown(BASES[record], SHOWN[door].get(record))
+    excused = EXCUSED[door].of(record)
+    names = {each.name for each in fields(record)}
+    assert names - seen - set(excused) == set(), "neither shown nor excused"
+    assert seen & set(excused) == set(), "shown, so it needs no excuse"
+    assert set(excused) <= names, "there is no such option"
+    assert all(excused.values())
+
+
+@pytest.mark.parametrize("door", ["pubsub", "Python API", "MessageQueue"])
+def test_an_option_that_a_door_forgot_is_found(door: str) -> None:
+    planted = make_dataclass("Planted", [("planted", bool, False)], bases=(SubscriptionOptions,), frozen=True)
+    assert "planted" not in shown(planted(), SHOWN[door][SubscriptionOptions])
+
+
+def test_every_door_is_in_the_table() -> None:
+    assert set(SHOWN) == set(EXCUSED) == {*DOORS, "Python API", "MessageQueue"}
