@@ -12,6 +12,7 @@ from typing import NamedTuple
 from penstock.broker.facts import Acked, Adopted, Delayed, Delivered, Extended, Held, Passed, Rewritten, Touched
 from penstock.broker.leases import NO_RECEIPT, Entry
 from penstock.broker.ledger import Ledger
+from penstock.broker.lifecycle import Stage
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Message
 from penstock.broker.names import parse_receipt, publisher_stamp, receipt
@@ -205,10 +206,10 @@ def is_unacked(ledger: Ledger, now: int, name: str, offset: int) -> bool:
     """Whether a message is still to be settled. What was never looked at counts, even if its time may be over."""
     subscription = ledger.state.subscription(name)
     topic = ledger.state.read_topic(subscription)
+    if topic is None or not topic.head <= offset < topic.tail or subscription.stage(offset) is Stage.SETTLED:
+        return False
     entry = subscription.outstanding.get(offset)
-    if topic is None or entry is not None:
-        return entry is not None and not 0 < entry.expires_at <= now
-    return max(subscription.cursor, topic.head) <= offset < topic.tail and not subscription.skips_over(offset)
+    return entry is None or not 0 < entry.expires_at <= now
 
 
 # ------------------------------------------------------------------ receipts

@@ -29,6 +29,7 @@ from penstock.broker.facts import (
 )
 from penstock.broker.filters import compile_filter
 from penstock.broker.leases import NO_RECEIPT, Agenda, Appointment, Entry
+from penstock.broker.lifecycle import Stage
 from penstock.broker.model import FOREVER, SECOND, Message, SubscriptionOptions
 from penstock.broker.names import MAX_OFFSET
 from penstock.broker.ordering import Lane
@@ -312,6 +313,15 @@ class Subscription:
         beyond = self.skips[0][1] if self.skips and self.skips[0][0] <= self.cursor else self.cursor
         lowest = min(self.lows[0], beyond) if self.lows else beyond
         return min([lowest, *(lane.held[0] for lane in self.lanes.values() if lane.held)])
+
+    def stage(self, offset: int) -> Stage:
+        """Where in its life a message of the topic is."""
+        entry = self.outstanding.get(offset)
+        if entry is not None:
+            return Stage.LEASED if entry.leased else Stage.WAITING
+        if any(offset in lane.held for lane in self.lanes.values()):
+            return Stage.HELD
+        return Stage.SETTLED if offset < self.cursor or self.skips_over(offset) else Stage.UNREAD
 
     def skips_over(self, offset: int) -> bool:
         """Whether a skip holds an offset. There may be many skips: acks by a publisher's receipt make them."""
