@@ -1,8 +1,15 @@
-"""What happened on a subscription since the start of the process; not part of the state."""
+"""What happened on topics and subscriptions since the start of the process; not part of the state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class TopicCounts:
+    published: int = 0
+    unread: int = 0  # published when nothing needed them
+    bytes: int = 0
 
 
 @dataclass(slots=True)

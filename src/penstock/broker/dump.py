@@ -1,18 +1,21 @@
 """The whole state of the broker as plain records: what a snapshot holds and recovery starts from.
 
-The rule kept here: a dump is canonical. Two brokers in the same state give equal dumps, in the same order, so
-that states can be compared byte for byte; what can be derived (heaps, lanes, counts) is left out.
+A dump is canonical: two brokers in the same state give equal dumps, in the same order, so that states can be compared
+byte for byte; what can be derived (heaps, lanes, counts) is left out.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.broker.facts import SnapshotTaken
 from penstock.broker.model import Producer, SubscriptionOptions, TopicOptions
+
+SnapshotDump = SnapshotTaken  # a snapshot is kept as the fact that made it
 
 
 class TopicDump(NamedTuple):
-    topic: int
+    number: int
     name: str
     created_at: int
     options: TopicOptions
@@ -41,7 +44,7 @@ class EntryDump(NamedTuple):
 
 
 class SubscriptionDump(NamedTuple):
-    subscription: int
+    number: int
     name: str
     topic: int
     topic_name: str
@@ -57,19 +60,6 @@ class SubscriptionDump(NamedTuple):
     outstanding: list[EntryDump]  # by offset
     held: dict[str, list[tuple[int, int]]]  # ordering key -> (offset, size), keys sorted
     start: int = 0  # the tail of the topic when the subscription was made
-
-
-class SnapshotDump(NamedTuple):
-    name: str
-    topic: int
-    topic_name: str
-    created_at: int
-    expires_at: int
-    cursor: int
-    settled: int
-    settled_bytes: int
-    skips: list[tuple[int, int]]
-    labels: dict[str, str]
 
 
 class StateDump(NamedTuple):

@@ -1,14 +1,13 @@
 """The facts: every way in which the state of the broker can change, and nothing else.
 
-The rule kept here: a fact says what happened, completely, in numbers and names; applying it needs no clock, no
-message body and no decision. Each fact concerns one topic, one subscription, one snapshot, one document or the store.
-The journal stores facts by the number in `FACTS`: numbers are never reused, fields are only added at the end
-and with a default.
+A fact says what happened, completely, in numbers and names; applying it needs no clock, no message body and no
+decision. The journal stores facts by the number in `FACTS`, which is the place in `Fact`: kinds are only added at the
+end and never removed, fields only at the end and with a default.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, get_args
 
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 
@@ -278,33 +277,4 @@ Fact: TypeAlias = (
     | StoreNamed
 )
 
-FACTS: dict[int, type[Fact]] = {
-    1: TopicCreated,
-    2: TopicChanged,
-    3: TopicDeleted,
-    4: Published,
-    5: Forgotten,
-    6: ProducersForgotten,
-    7: SubscriptionCreated,
-    8: SubscriptionChanged,
-    9: SubscriptionDeleted,
-    10: Detached,
-    11: Touched,
-    12: Delivered,
-    13: Passed,
-    14: Held,
-    15: Delayed,
-    16: Acked,
-    17: Returned,
-    18: Extended,
-    19: Rewritten,
-    20: Adopted,
-    21: Removed,
-    22: Sought,
-    23: SnapshotTaken,
-    24: SnapshotChanged,
-    25: SnapshotDropped,
-    26: DocumentPut,
-    27: DocumentRemoved,
-    28: StoreNamed,
-}
+FACTS: dict[int, type[Fact]] = dict(enumerate(get_args(Fact), 1))

@@ -6,8 +6,8 @@
              | "hasPrefix" "(" "attributes" "." KEY "," STRING ")"
     KEY     := [A-Za-z0-9_-]+ | STRING
 
-The rule kept here: one pass from left to right, no regular expressions, bounded in length and depth, so that no
-text costs more than its length; what is wrong is said in one sentence with the column (from 1) where it was seen.
+One pass from left to right, no regular expressions, bounded in length and depth, so that no text costs more than its
+length; what is wrong is said in one sentence with the column (from 1) where it was seen.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class _Parser:
         if depth > FILTER_DEPTH_MAX:
             self._refuse(f"nested more than {FILTER_DEPTH_MAX} deep")
         if self._accept("-") or self._accept_word("NOT"):
-            return _negation(self._unary(depth + 1))
+            term = self._unary(depth + 1)
+            return lambda attributes: not term(attributes)
         return self._primary(depth)
 
     def _primary(self, depth: int) -> Predicate:
@@ -91,14 +92,17 @@ class _Parser:
     def _comparison(self) -> Predicate:
         self._take("attributes")
         if self._accept(":"):
-            return _presence(self._key())
+            present = self._key()
+            return lambda attributes: present in attributes
         if not self._accept("."):
             self._refuse("expected : or . after attributes")
         key = self._key()
         if self._accept("!="):
-            return _difference(key, self._string())
+            other = self._string()  # an absent key differs from every value
+            return lambda attributes: attributes.get(key) != other
         if self._accept("="):
-            return _equality(key, self._string())
+            value = self._string()
+            return lambda attributes: attributes.get(key) == value
         self._refuse("expected = or !=")
 
     def _prefix_test(self) -> Predicate:
@@ -111,7 +115,7 @@ class _Parser:
         self._expect(",")
         prefix = self._string()
         self._expect(")")
-        return _prefix(key, prefix)
+        return lambda attributes: key in attributes and attributes[key].startswith(prefix)
 
     def _key(self) -> str:
         self._skip_spaces()
@@ -198,27 +202,6 @@ class _Parser:
 
     def _refuse(self, what: str) -> NoReturn:
         raise InvalidArgumentError(f"Invalid filter: {what}, at column {self._at + 1}")
-
-
-def _presence(key: str) -> Predicate:
-    return lambda attributes: key in attributes
-
-
-def _equality(key: str, value: str) -> Predicate:
-    return lambda attributes: attributes.get(key) == value
-
-
-def _difference(key: str, value: str) -> Predicate:
-    # An absent key differs from every value.
-    return lambda attributes: attributes.get(key) != value
-
-
-def _prefix(key: str, prefix: str) -> Predicate:
-    return lambda attributes: key in attributes and attributes[key].startswith(prefix)
-
-
-def _negation(term: Predicate) -> Predicate:
-    return lambda attributes: not term(attributes)
 
 
 def _all_of(terms: list[Predicate]) -> Predicate:

@@ -1,7 +1,7 @@
 """What every command works with: the state, the cached log, the limits, and the facts decided but not yet stored.
 
-The rule kept here: `emit` applies a fact and notes it, in one step. Whoever runs a command takes what was noted,
-all of it at once, to the journal: facts of one command are never parted.
+`emit` applies a fact and notes it, in one step. After a command, what was noted goes to the journal all at once: facts
+of one command are never parted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.broker.state import State
 from penstock.broker.topic import Topic
 
-Draw: TypeAlias = Callable[[], int]  # a number from 1 to 2^63 - 1 that nobody can guess
+Draw: TypeAlias = Callable[[], int]  # a number from 1 to 2^63 - 1 that cannot be guessed
 
 
 class Ledger:

@@ -1,6 +1,6 @@
 """The limits, as values handed in, and the check of a draft against them.
 
-The rule kept here: a limit that is 0 is not enforced; a refusal says what was too much and how much is allowed.
+A limit that is 0 is not enforced; a refusal says what was too much and how much is allowed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Limits:
     retention_seconds: float = 0  # the least that every topic keeps acked messages, whatever its own options say
     retention_bytes: int = 0  # the cap on them where a topic has none of its own
     seek_all: bool = False  # a seek to a time reaches all that is kept by these, not only by a resource's own options
+    snapshot_seconds: float = 7 * 86400  # how long a snapshot lives, less the age of the backlog it was taken of
     scan_max_messages: int = 10_000  # how much of the log one pull looks through
     producer_idle_seconds: float = 7 * 86400  # how long a publish-once key is remembered
 
@@ -42,7 +43,9 @@ def check_draft(draft: Draft, limits: Limits) -> int:
     if ordering_key:
         size += _check_ordering_key(ordering_key, limits)
     if limits.message_max_bytes and size > limits.message_max_bytes:
-        raise InvalidArgumentError(f"Message size exceeds maximum of {_in_words(limits.message_max_bytes)}")
+        most = limits.message_max_bytes
+        allowed = f"{most // MIB}MB" if most % MIB == 0 else f"{most} bytes"
+        raise InvalidArgumentError(f"Message size exceeds maximum of {allowed}")
     if draft.delay_seconds < 0 or draft.ttl_seconds < 0:
         raise InvalidArgumentError("Message delay and time to live must not be negative")
     return size
@@ -94,7 +97,3 @@ def _utf8_length(text: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError:
         raise InvalidArgumentError("Text must be valid Unicode, without lone surrogates") from None
-
-
-def _in_words(size: int) -> str:
-    return f"{size // MIB}MB" if size % MIB == 0 else f"{size} bytes"

@@ -1,8 +1,8 @@
 """The part of the topics' logs that is in memory: a bounded cache of messages, in chunks of consecutive offsets.
 
-The rule kept here: memory has a budget, and an offset is here once or not at all. The oldest chunk leaves when the
-budget is spent, whoever owns it; what is not here is asked for by range (`Need`) and put here by whoever reads it
-from the journal. Several may read the same: only what is missing is taken.
+Memory has a budget, and an offset is here once or not at all. The oldest chunk leaves when the budget is spent; what is
+not here is asked for by range (`Need`), read from the journal and put here. Of what is read twice only what is missing
+is taken.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LogCache:
             self._add(topic, first, messages[first - start : until - start])
         here = self.span(topic, start)
         assert here is not None, "it was here or was just added"
-        self._ages.move_to_end((topic, here[0][0].offset))  # what somebody waits for is the last to leave
+        self._ages.move_to_end((topic, here[0][0].offset))  # what a command waits for is the last to leave
         self._evict()
 
     def span(self, topic: int, offset: int) -> tuple[list[Message], int] | None:

@@ -1,7 +1,7 @@
 """The records everything else is made of: messages, deliveries and the options of topics and subscriptions.
 
-The rule kept here: a record is immutable and knows nothing of any vendor. Instants are nanoseconds since 1970
-(`now`, `*_at`, `deadline`, `due`), durations are seconds, sizes are bytes, an exclusive end is called `until`.
+Instants are nanoseconds since 1970 (`now`, `*_at`, `deadline`, `due`), durations are seconds, sizes are bytes, an
+exclusive end is called `until`.
 """
 
 from __future__ import annotations

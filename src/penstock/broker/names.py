@@ -1,8 +1,8 @@
 """How messages and deliveries are named: message ids and receipts, both made from what the broker already knows.
 
-The rule kept here: a name is never stored. A message id is the first id of its topic and the offset, added; a
-receipt is the subscription's number, the offset and a stamp that cannot be guessed: the one drawn for the delivery,
-or for a publisher's receipt a keyed hash. Each can be read back.
+A name is never stored. A message id is the first id of its topic and the offset, added; a receipt is the
+subscription's number, the offset and a stamp that cannot be guessed: the one drawn for the delivery, or for a
+publisher's receipt a keyed hash. Each can be read back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which message of an ordering key may leave next.
 
-The rule kept here: within a lane (one key of one subscription) messages leave in publish order. The lane is
-three runs in that order: leased, then waiting to be delivered again, then held (never delivered). Whatever
-returns a message returns the later leased ones of its key with it, so the runs never mix.
+Within a lane (one key of one subscription) messages leave in publish order. The lane is three runs in that order:
+leased, then waiting to be delivered again, then held (never delivered). Whatever returns a message returns the later
+leased ones of its key with it, so the runs never mix.
 """
 
 from __future__ import annotations
@@ -66,9 +66,6 @@ class Lane:
     def later_leased(self, offset: int) -> list[int]:
         """The leased messages from `offset` on: what a return of `offset` brings back."""
         return self.live[bisect_left(self.live, offset) : self.leased]
-
-    def first(self) -> int | None:
-        return self.live[0] if self.live else self.held[0] if self.held else None
 
     def __bool__(self) -> bool:
         return bool(self.live or self.held)

@@ -18,8 +18,7 @@ from penstock.broker.topic import Topic
 from penstock.broker.topology import check_name
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 
-SNAPSHOT_SECONDS = 7 * 86400  # how long a snapshot of an empty backlog lives; an old backlog shortens it
-SNAPSHOT_MINIMUM_SECONDS = 3600
+SNAPSHOT_MINIMUM_SECONDS = 3600  # one that would live less is refused
 
 
 class Place(NamedTuple):
@@ -136,7 +135,7 @@ def _snapshot_end(ledger: Ledger, topic: Topic, subscription: Subscription, now:
         if isinstance(oldest, Need):
             return oldest
         age = max(0, now - oldest.publish_time)
-    left = SNAPSHOT_SECONDS * SECOND - age
+    left = int(ledger.limits.snapshot_seconds * SECOND) - age
     if left < SNAPSHOT_MINIMUM_SECONDS * SECOND:
         raise FailedPreconditionError("The backlog is too old for a snapshot: it would expire within the hour")
     return now + left

@@ -1,7 +1,4 @@
-"""When a message that failed comes back, and what is said of it when it does not.
-
-The rule kept here: pure arithmetic on options and attempts; nobody here looks at a clock or a queue.
-"""
+"""When a message that failed comes back, and what is said of it when it does not."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.broker.model import SECOND, SubscriptionOptions
 
-# A dead letter that has nowhere to go comes again: soon enough for somebody who makes the topic, and no hot loop.
+# A dead letter that has nowhere to go comes again: soon after the topic is made, and in no hot loop.
 STUCK_MINIMUM_SECONDS, STUCK_MAXIMUM_SECONDS = 1, 60
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.broker.facts import Removed, Returned, SubscriptionDeleted
-from penstock.broker.leases import Appointment
+from penstock.broker.leases import Timer
 from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Draft, Message
@@ -18,7 +18,7 @@ from penstock.broker.retry import Source, backoff, is_spent, stuck_backoff
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 
-SETTLE_AT_ONCE = 10_000  # leases settled in one look at the agenda, so that one command stays short
+SETTLE_AT_ONCE = 10_000  # leases settled in one look at the timers, so that one command stays short
 
 
 def expire_unused(ledger: Ledger, now: int, name: str) -> None:
@@ -32,16 +32,16 @@ def settle_due(ledger: Ledger, topic: Topic, subscription: Subscription, now: in
     """Let time act: leases that ended, waits that are over, lives that are over."""
     lapsed: list[int] = []
     expired: list[int] = []
-    taken: list[Appointment] = []
+    taken: list[Timer] = []
     entries = subscription.outstanding
     while len(lapsed) + len(expired) < SETTLE_AT_ONCE:
-        appointment = subscription.agenda.take_due(now)
-        if appointment is None:
+        timer = subscription.timers.take_due(now)
+        if timer is None:
             break
-        taken.append(appointment)
-        for offset in list(appointment.offsets):
+        taken.append(timer)
+        for offset in list(timer.offsets):
             entry = entries.get(offset)
-            if entry is None or entry.appointment is not appointment:
+            if entry is None or entry.timer is not timer:
                 continue
             if 0 < entry.expires_at <= now:
                 expired.append(offset)
@@ -55,9 +55,9 @@ def settle_due(ledger: Ledger, topic: Topic, subscription: Subscription, now: in
     expired.sort(key=lambda offset: (entries[offset].expires_at, offset))  # no snapshot knows it
     need = _expire_offsets(ledger, topic, subscription, now, expired)
     need = give_back(ledger, topic, subscription, now, lapsed, by_holder=False)[1] or need
-    for appointment in taken:
-        if appointment.live:  # its messages have to be read before they can be moved
-            subscription.agenda.put_back(appointment)
+    for timer in taken:
+        if timer.live:  # its messages have to be read before they can be moved
+            subscription.timers.put_back(timer)
     return need
 
 

@@ -1,12 +1,13 @@
 """Which messages a subscription gives out next: the decision behind pull and peek.
 
-The rule kept here: selecting changes no state. It takes candidates out of the ready heaps (an index) and notes
-them, so that the caller can put back what it does not deliver; everything else it finds goes into the plan,
-from which the caller makes facts. Messages come oldest first: what waits to be delivered again, then the log.
+Selecting changes no state. It takes candidates out of the ready heaps (an index) and notes them, so that the caller
+can put back what it does not deliver; everything else goes into the plan, from which the caller makes facts. Messages
+come oldest first: what waits to be delivered again, then the log.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from penstock.broker.leases import Entry
@@ -17,39 +18,18 @@ from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 
 
+@dataclass(slots=True, eq=False)
 class Room:
     """How much may still be selected."""
 
-    __slots__ = ("bytes", "flow_bytes", "messages", "scan")
-
-    def __init__(self, messages: int, max_bytes: int, flow_bytes: int, scan: int) -> None:
-        self.messages = messages
-        self.bytes = max_bytes  # stop before passing it, unless it is the first message; 0: no limit
-        self.flow_bytes = flow_bytes  # stop once it is reached; 0: no limit
-        self.scan = scan  # how many messages of the log to look at
+    messages: int
+    bytes: int  # stop before passing it, unless it is the first message; 0: no limit
+    flow_bytes: int  # stop once it is reached; 0: no limit
+    scan: int  # how many messages of the log to look at
 
 
 class Plan:
     """What was found, in the order of delivery, and what the cursor passed on the way."""
-
-    __slots__ = (
-        "blocked",
-        "cut",
-        "delayed",
-        "expired",
-        "filtered",
-        "fresh",
-        "held",
-        "lane_use",
-        "messages",
-        "need",
-        "passed",
-        "passed_bytes",
-        "size",
-        "taken",
-        "taken_lanes",
-        "until",
-    )
 
     def __init__(self, cursor: int) -> None:
         self.messages: list[Message] = []
@@ -80,6 +60,11 @@ class Plan:
         self.messages.append(message)
         self.size += message.size
 
+    def settle(self, message: Message) -> None:
+        """It is done with, without a delivery."""
+        self.passed += 1
+        self.passed_bytes += message.size
+
 
 class Selection:
     """One look at a subscription at one instant."""
@@ -94,7 +79,7 @@ class Selection:
         holder: str = "",
     ) -> None:
         self.holder = holder
-        self.others: list[tuple[int, str]] = []  # ready lanes that another holder has: passed over
+        self.others: list[tuple[int, str]] = []  # ready lanes that another holder has
         self.topic = topic
         self.subscription = subscription
         self.cache = cache
@@ -103,20 +88,19 @@ class Selection:
         self.plan = Plan(subscription.cursor)
 
     def run(self, room: Room) -> Plan:
+        subscription = self.subscription
         again = room.messages > 0 and self._redeliveries(room)
-        self._leave_to_others()
+        for item in self.others:
+            heappush(subscription.lane_ready, item)
+        subscription.lanes_of_others = len(self.others)
         if again:
             self.plan.fresh = len(self.plan.messages)
-            if self._is_plain():
+            plain = self.pinned is None and subscription.accepts is None and not subscription.skips
+            if plain and not subscription.options.ordering:
                 self._scan_plain(room)
             else:
                 self._scan(room)
         return self.plan
-
-    def _leave_to_others(self) -> None:
-        for item in self.others:
-            heappush(self.subscription.lane_ready, item)
-        self.subscription.passed_over = len(self.others)
 
     def put_back(self) -> None:
         """Nothing was delivered after all: the candidates are ready as before."""
@@ -174,8 +158,9 @@ class Selection:
             heappop(self.subscription.lane_ready)  # stale, twice in the heap, or behind one that was put off
             return True
         entry = self.subscription.outstanding.get(offset)
-        if entry is None and self._is_untimely(offset):
-            return self._put_off(offset, key, used)
+        message = self._find(offset) if entry is None else None
+        if message is not None and (message.visible_at > self.now or 0 < message.expires_at <= self.now):
+            return self._put_off(message, key, used)
         if not self._take(offset, entry, room):
             return False
         self.plan.taken_lanes.append(heappop(self.subscription.lane_ready))
@@ -185,19 +170,13 @@ class Selection:
             heappush(self.subscription.lane_ready, (following, key))
         return True
 
-    def _is_untimely(self, offset: int) -> bool:
-        message = self._find(offset)
-        return message is not None and (message.visible_at > self.now or 0 < message.expires_at <= self.now)
-
-    def _put_off(self, offset: int, key: str, used: int) -> bool:
+    def _put_off(self, message: Message, key: str, used: int) -> bool:
         """A held message is too early or too late: it gets an entry, once it is the next of its lane."""
         item = heappop(self.subscription.lane_ready)
         self.plan.blocked.add(key)
         if used:  # those before it are only being delivered: it is looked at again after them, before younger ones
             self.plan.cut = self.pinned is None
             return self.pinned is not None  # a peek delivers nothing, so for it there is no after
-        message = self._find(offset)
-        assert message is not None, "somebody just looked at it"
         self.plan.taken_lanes.append(item)
         (self.plan.delayed if message.visible_at > self.now else self.plan.expired).append(message)
         return True
@@ -232,12 +211,6 @@ class Selection:
         return False
 
     # ------------------------------------------------------------------ the log
-
-    def _is_plain(self) -> bool:
-        subscription = self.subscription
-        if self.pinned is not None or subscription.accepts is not None:
-            return False
-        return not subscription.options.ordering and not subscription.skips
 
     def _scan_plain(self, room: Room) -> None:
         """The common case, a chunk at a time: no filter, no order, nothing to skip."""
@@ -286,11 +259,15 @@ class Selection:
         plan, subscription = self.plan, self.subscription
         if subscription.accepts is not None and not subscription.accepts(message.attributes):
             plan.filtered += 1
-            self._pass(message)
+            plan.settle(message)
             if self.pinned is not None:
                 self.pinned[self.topic.number, message.offset] = message._replace(data=b"")
         elif 0 < message.expires_at <= self.now:
-            self._expire_unseen(message)
+            if subscription.options.expired_topic:
+                plan.delayed.append(message)  # it gets an entry first, and leaves through it
+                plan.expired.append(message)
+            else:
+                plan.settle(message)
         elif subscription.options.ordering and message.ordering_key and self._is_blocked(message.ordering_key):
             plan.held.append(message)
             plan.blocked.add(message.ordering_key)
@@ -301,19 +278,9 @@ class Selection:
             return False
         else:
             plan.choose(message)
-            self._count_in_lane(message.ordering_key)
+            if subscription.options.ordering and message.ordering_key:
+                plan.lane_use[message.ordering_key] = plan.lane_use.get(message.ordering_key, 0) + 1
         return True
-
-    def _pass(self, message: Message) -> None:
-        self.plan.passed += 1
-        self.plan.passed_bytes += message.size
-
-    def _expire_unseen(self, message: Message) -> None:
-        if self.subscription.options.expired_topic:
-            self.plan.delayed.append(message)  # it gets an entry first, and leaves through it
-            self.plan.expired.append(message)
-        else:
-            self._pass(message)
 
     def _is_blocked(self, key: str) -> bool:
         """Whether an earlier message of the key has to leave first, or the window is full."""
@@ -326,7 +293,3 @@ class Selection:
         waiting = max(0, lane.waiting_count() - used) if lane else 0
         leased = lane.leased if lane else 0
         return waiting > 0 or leased + used >= self.subscription.options.ordering_window
-
-    def _count_in_lane(self, key: str) -> None:
-        if key and self.subscription.options.ordering:
-            self.plan.lane_use[key] = self.plan.lane_use.get(key, 0) + 1

@@ -1,7 +1,6 @@
 """The whole state: topics, subscriptions, snapshots and documents, and the one way to change it.
 
-The rule kept here: `apply` is the only entrance. A command applies the facts it decided on, recovery applies
-the facts it read, and both take this same path.
+`apply` is the only entrance: a command applies the facts it decided on, recovery the facts it read.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class State:
         self.subscriptions[fact.subscription].used_at = fact.at
 
     def take_snapshot(self, fact: f.SnapshotTaken) -> None:
-        self._add_snapshot(SnapshotDump(*fact))
+        self._add_snapshot(fact)
 
     def change_snapshot(self, fact: f.SnapshotChanged) -> None:
         old = self.snapshots[fact.name]
@@ -186,7 +185,7 @@ APPLY: dict[type[f.Fact], Callable[[State, Any], None]] = {
     f.Forgotten: _on_topic(Topic.forget),
     f.ProducersForgotten: _on_topic(Topic.forget_producers),
     f.SubscriptionCreated: State.create_subscription,
-    f.SubscriptionChanged: _on_subscription(lambda subscription, fact: subscription.change(fact.options)),
+    f.SubscriptionChanged: _on_subscription(Subscription.change),
     f.SubscriptionDeleted: State.delete_subscription,
     f.Detached: State.detach,
     f.Touched: State.touch,

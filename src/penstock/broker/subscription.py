@@ -25,10 +25,11 @@ from penstock.broker.facts import (
     Returned,
     Rewritten,
     Sought,
+    SubscriptionChanged,
     SubscriptionCreated,
 )
 from penstock.broker.filters import compile_filter
-from penstock.broker.leases import NO_RECEIPT, Agenda, Appointment, Entry
+from penstock.broker.leases import NO_RECEIPT, Entry, Timer, Timers
 from penstock.broker.lifecycle import Stage
 from penstock.broker.model import FOREVER, SECOND, Message, SubscriptionOptions
 from penstock.broker.names import MAX_OFFSET
@@ -58,10 +59,10 @@ class Subscription:
         self.outstanding: dict[int, Entry] = {}
         self.in_flight = 0
         self.in_flight_bytes = 0
-        self.agenda = Agenda()
+        self.timers = Timers()
         self.ready: list[int] = []  # heap of offsets that may be delivered again; may hold stale ones
         self.lane_ready: list[tuple[int, str]] = []  # the same for the next message of each lane
-        self.passed_over = 0  # of these, how many the last look left to other holders; derived
+        self.lanes_of_others = 0  # of these, how many the last look left to other holders; derived
         self.lanes: dict[str, Lane] = {}
         self.lows: list[int] = []  # heap over the outstanding offsets; may hold stale ones
 
@@ -73,8 +74,8 @@ class Subscription:
 
     # ------------------------------------------------------------------ facts
 
-    def change(self, options: SubscriptionOptions) -> None:
-        self._configure(options)
+    def change(self, fact: SubscriptionChanged) -> None:
+        self._configure(fact.options)
 
     def detach(self) -> None:
         self.detached = True
@@ -95,12 +96,12 @@ class Subscription:
     def _deliver_all(self, fact: Delivered) -> None:
         """The common case, kept short: no ordering keys, nobody expires."""
         outstanding, deadline, (stamp, step) = self.outstanding, fact.deadline, self._stamps(fact)
-        appointment = self.agenda.make(deadline, fact.offsets)
+        timer = self.timers.make(deadline, fact.offsets)
         for offset, size in zip(fact.offsets, fact.sizes, strict=True):
             if offset in outstanding:
-                self._lease_again(outstanding[offset], stamp, deadline, appointment)
+                self._lease_again(outstanding[offset], stamp, deadline, timer)
             else:
-                outstanding[offset] = Entry(True, stamp, 1, deadline, size, "", 0, None, appointment)
+                outstanding[offset] = Entry(True, stamp, 1, deadline, size, "", 0, None, timer)
                 heappush(self.lows, offset)
             stamp += step
 
@@ -108,16 +109,16 @@ class Subscription:
         keys, (stamp, step) = fact.keys or [""] * len(fact.offsets), self._stamps(fact)
         expiries = fact.expiries or [0] * len(fact.offsets)
         lasting = [offset for offset, at in zip(fact.offsets, expiries, strict=True) if not at or at > fact.deadline]
-        shared = self.agenda.make(fact.deadline, lasting) if lasting else None
+        shared = self.timers.make(fact.deadline, lasting) if lasting else None
         for offset, size, key, expires_at in zip(fact.offsets, fact.sizes, keys, expiries, strict=True):
             ends_early = 0 < expires_at <= fact.deadline
             deadline = expires_at if ends_early else fact.deadline
-            appointment = self.agenda.make(expires_at, (offset,)) if ends_early else shared
+            timer = self.timers.make(expires_at, (offset,)) if ends_early else shared
             entry = self.outstanding.get(offset)
             if entry is None:
-                self._add(offset, Entry(True, stamp, 1, deadline, size, key, expires_at, None, appointment))
+                self._add(offset, Entry(True, stamp, 1, deadline, size, key, expires_at, None, timer))
             else:
-                self._lease_again(entry, stamp, deadline, appointment)
+                self._lease_again(entry, stamp, deadline, timer)
             if key:
                 self.lanes.setdefault(key, Lane()).lease(offset)
             stamp += step
@@ -127,9 +128,9 @@ class Subscription:
     def _stamps(self, fact: Delivered) -> tuple[int, int]:
         return (fact.stamp, 0) if fact.stamp else (self.stamp + 1, 1)
 
-    def _lease_again(self, entry: Entry, stamp: int, deadline: int, appointment: Appointment | None) -> None:
-        self.agenda.leave(entry.appointment)
-        entry.leased, entry.stamp, entry.due, entry.appointment = True, stamp, deadline, appointment
+    def _lease_again(self, entry: Entry, stamp: int, deadline: int, timer: Timer | None) -> None:
+        self.timers.leave(entry.timer)
+        entry.leased, entry.stamp, entry.due, entry.timer = True, stamp, deadline, timer
         entry.attempts += 1
         entry.extensions = 0
 
@@ -148,7 +149,7 @@ class Subscription:
             fact.offsets, fact.sizes, fact.keys, fact.dues, fact.expiries, strict=True
         ):
             self._add(offset, Entry(False, 0, 0, due, size, key, expires_at, None, None))
-            self.agenda.meet(offset, self.outstanding[offset], FOREVER)
+            self.timers.meet(offset, self.outstanding[offset], FOREVER)
             if key:
                 self.lanes.setdefault(key, Lane()).wait(offset)
                 self._queue_lane(key, fact.at)
@@ -168,7 +169,7 @@ class Subscription:
         self._settle(fact.offsets, fact.at)
 
     def _settle(self, offsets: Iterable[int], at: int) -> None:
-        outstanding, agenda = self.outstanding, self.agenda
+        outstanding, timers = self.outstanding, self.timers
         count = size = leased = leased_bytes = 0
         for offset in offsets:
             entry = outstanding.pop(offset)
@@ -177,7 +178,7 @@ class Subscription:
             if entry.leased:
                 leased += 1
                 leased_bytes += entry.size
-            agenda.leave(entry.appointment)
+            timers.leave(entry.timer)
             if entry.key:
                 self._leave_lane(offset, entry.key, at)
         self.settled += count
@@ -191,19 +192,19 @@ class Subscription:
         dues = fact.dues or [fact.at] * len(fact.offsets)
         for offset, due in zip(fact.offsets, dues, strict=True):
             entry = self.outstanding[offset]
-            self._end_lease(offset, entry)
+            self._end_lease(entry)
             entry.due, entry.stamp = due, NO_RECEIPT if fact.by_holder else entry.stamp
             entry.attempts -= fact.unseen and entry.attempts > 0
-            self.agenda.meet(offset, entry, FOREVER)
+            self.timers.meet(offset, entry, FOREVER)
             if not entry.key:
                 self._queue(offset, fact.at)
         for key in dict.fromkeys(self.outstanding[offset].key for offset in fact.offsets):
             if key:
                 self._queue_lane(key, fact.at)
 
-    def _end_lease(self, offset: int, entry: Entry) -> None:
-        self.agenda.leave(entry.appointment)
-        entry.appointment = None
+    def _end_lease(self, entry: Entry) -> None:
+        self.timers.leave(entry.timer)
+        entry.timer = None
         if entry.leased:
             entry.leased = False
             self.in_flight -= 1
@@ -215,16 +216,16 @@ class Subscription:
         self.used_at = fact.at
         entries = [(offset, self.outstanding[offset]) for offset in fact.offsets]
         lasting = [offset for offset, entry in entries if not 0 < entry.expires_at <= fact.deadline]
-        shared = self.agenda.make(fact.deadline, lasting) if lasting else None
+        shared = self.timers.make(fact.deadline, lasting) if lasting else None
         for offset, entry in entries:
             entry.extensions += 1
-            self.agenda.leave(entry.appointment)
+            self.timers.leave(entry.timer)
             if not entry.leased:
                 self._resume_lease(entry)
             if 0 < entry.expires_at <= fact.deadline:  # no lease outlives its message
-                entry.due, entry.appointment = entry.expires_at, self.agenda.make(entry.expires_at, (offset,))
+                entry.due, entry.timer = entry.expires_at, self.timers.make(entry.expires_at, (offset,))
             else:
-                entry.due, entry.appointment = fact.deadline, shared
+                entry.due, entry.timer = fact.deadline, shared
             if fact.restamp:
                 self.stamp += 1
                 entry.stamp = fact.stamp or self.stamp
@@ -269,9 +270,9 @@ class Subscription:
             del self.skips[0]
 
     def _queue(self, offset: int, at: int) -> None:
-        """Make a waiting message findable: now if it is due, later through the agenda."""
+        """Make a waiting message findable: now if it is due, later through the timers."""
         entry = self.outstanding[offset]
-        self.agenda.meet(offset, entry, entry.due if entry.due > at else FOREVER)
+        self.timers.meet(offset, entry, entry.due if entry.due > at else FOREVER)
         if entry.due <= at:
             heappush(self.ready, offset)
 
@@ -285,7 +286,7 @@ class Subscription:
             return
         entry = self.outstanding.get(offset)
         if entry is not None and entry.due > at:
-            self.agenda.meet(offset, entry, entry.due)
+            self.timers.meet(offset, entry, entry.due)
         else:
             heappush(self.lane_ready, (offset, key))
 
@@ -298,9 +299,9 @@ class Subscription:
             del self.lanes[key]
 
     def wake(self, offset: int, at: int) -> None:
-        """The agenda says that a waiting message has come due."""
+        """The timers says that a waiting message has come due."""
         entry = self.outstanding[offset]
-        self.agenda.meet(offset, entry, FOREVER)
+        self.timers.meet(offset, entry, FOREVER)
         if entry.key:
             self._queue_lane(entry.key, at)
         else:
@@ -341,34 +342,21 @@ class Subscription:
     # ------------------------------------------------------------------ dump and load
 
     def dump(self) -> SubscriptionDump:
-        return SubscriptionDump(
-            self.number,
-            self.name,
-            self.topic,
-            self.topic_name,
-            self.created_at,
-            self.used_at,
-            self.detached,
-            self.options,
-            self.cursor,
-            self.settled,
-            self.settled_bytes,
-            self.stamp,
-            list(self.skips),
-            [self.outstanding[offset].dump(offset) for offset in sorted(self.outstanding)],
-            {key: _dump_held(self.lanes[key]) for key in sorted(self.lanes) if self.lanes[key].held},
-            self.start,
-        )
+        fields = {name: getattr(self, name) for name in SubscriptionDump._fields if name != "held"}
+        fields["skips"] = list(self.skips)
+        fields["outstanding"] = [entry.dump(offset) for offset, entry in sorted(self.outstanding.items())]
+        lanes = [(key, lane) for key, lane in sorted(self.lanes.items()) if lane.held]
+        fields["held"] = {key: list(zip(lane.held, lane.held_sizes, strict=True)) for key, lane in lanes}
+        return SubscriptionDump(**fields)
 
     @classmethod
     def load(cls, dump: SubscriptionDump) -> Subscription:
         created = SubscriptionCreated(
-            dump.subscription, dump.name, dump.topic, dump.topic_name, dump.start, 0, dump.created_at, dump.options
+            dump.number, dump.name, dump.topic, dump.topic_name, dump.start, 0, dump.created_at, dump.options
         )
         subscription = cls(created)
-        subscription.used_at, subscription.detached = dump.used_at, dump.detached
-        subscription.cursor, subscription.stamp = dump.cursor, dump.stamp
-        subscription.settled, subscription.settled_bytes = dump.settled, dump.settled_bytes
+        for name in ("used_at", "detached", "cursor", "stamp", "settled", "settled_bytes"):
+            setattr(subscription, name, getattr(dump, name))
         subscription.skips = [(first, until) for first, until in dump.skips]
         for entry in dump.outstanding:
             subscription._load_entry(entry)
@@ -388,7 +376,7 @@ class Subscription:
         entry.extensions = dump.extensions
         self._add(dump.offset, entry)
         if dump.leased:
-            entry.appointment = self.agenda.make(dump.due, (dump.offset,))
+            entry.timer = self.timers.make(dump.due, (dump.offset,))
             self.in_flight += 1
             self.in_flight_bytes += dump.size
         if dump.key:
@@ -396,10 +384,6 @@ class Subscription:
             lane.live.append(dump.offset)
             lane.leased += dump.leased
         if not dump.leased and dump.key:
-            self.agenda.meet(dump.offset, entry, FOREVER)
+            self.timers.meet(dump.offset, entry, FOREVER)
         elif not dump.leased:
             self._queue(dump.offset, 0)
-
-
-def _dump_held(lane: Lane) -> list[tuple[int, int]]:
-    return list(zip(lane.held, lane.held_sizes, strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.counts import TopicCounts
 from penstock.broker.dump import TopicDump
 from penstock.broker.facts import Forgotten, ProducersForgotten, Published, TopicChanged, TopicCreated
 from penstock.broker.model import Producer
@@ -15,17 +16,6 @@ from penstock.broker.names import log_key
 
 if TYPE_CHECKING:
     from penstock.broker.subscription import Subscription
-
-
-class TopicCounts:
-    """What happened on a topic since the start of the process; not part of the state."""
-
-    __slots__ = ("bytes", "published", "unread")
-
-    def __init__(self) -> None:
-        self.published = 0
-        self.unread = 0  # published when nobody needed them
-        self.bytes = 0
 
 
 class Topic:
@@ -87,30 +77,17 @@ class Topic:
         self.producers[fact.producer] = Producer(fact.epoch, fact.at, answers)
 
     def dump(self) -> TopicDump:
-        return TopicDump(
-            self.number,
-            self.name,
-            self.created_at,
-            self.options,
-            self.head,
-            self.head_position,
-            self.tail,
-            self.position,
-            self.last_publish_at,
-            {name: _copy(self.producers[name]) for name in sorted(self.producers)},
-            self.first_id,
-        )
+        fields = {name: getattr(self, name) for name in TopicDump._fields}
+        producers = sorted(self.producers.items())  # copied, as a dump must not change after it was made
+        fields["producers"] = {name: each._replace(answers=dict(each.answers)) for name, each in producers}
+        return TopicDump(**fields)
 
     @classmethod
     def load(cls, dump: TopicDump) -> Topic:
-        topic = cls(TopicCreated(dump.topic, dump.name, dump.created_at, dump.options, dump.first_id))
+        topic = cls(TopicCreated(dump.number, dump.name, dump.created_at, dump.options, dump.first_id))
         topic.head, topic.head_position = dump.head, dump.head_position
         topic.tail, topic.position = dump.tail, dump.position
         topic.head_at = 0
         topic.last_publish_at = dump.last_publish_at
         topic.producers = dict(dump.producers)
         return topic
-
-
-def _copy(producer: Producer) -> Producer:
-    return producer._replace(answers=dict(producer.answers))  # a dump must not change after it was made

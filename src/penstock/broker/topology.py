@@ -150,12 +150,6 @@ def check_subscription_options(options: SubscriptionOptions) -> None:
         raise InvalidArgumentError("The maximum backoff must not be below the minimum")
     if options.max_delivery_attempts < 1:
         raise InvalidArgumentError("At least one delivery attempt is needed")
-    _check_not_negative(options)
-    if options.filter:
-        compile_filter(options.filter)
-
-
-def _check_not_negative(options: SubscriptionOptions) -> None:
     values = (
         options.flow_max_messages,
         options.flow_max_bytes,
@@ -166,3 +160,5 @@ def _check_not_negative(options: SubscriptionOptions) -> None:
     )
     if min(values) < 0:
         raise InvalidArgumentError("Limits, retention and expiration must not be negative")
+    if options.filter:
+        compile_filter(options.filter)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from penstock.broker.consuming import Delivery, Settled
@@ -35,8 +36,13 @@ from penstock.journal.port import Journal, JournalFullError
 
 T = TypeVar("T")
 
-LIMITS = Limits(reserved_prefixes=("goog",))  # of a queue whose maker names none: 004 BR-017
+RESERVED_PREFIX = "goog"  # of attribute keys, which a publisher may not use: 004 BR-017
 MAINTAIN_EVERY = 16  # calls between two slices of the journal's upkeep, which nobody else does here
+
+
+def reserving(limits: Limits) -> Limits:
+    """Limits for a queue of the specification: it reserves its prefix, unless others are named."""
+    return replace(limits, reserved_prefixes=limits.reserved_prefixes or (RESERVED_PREFIX,))
 
 
 class MessageQueue(Face):
@@ -58,7 +64,8 @@ class MessageQueue(Face):
     ) -> None:
         self._lock = threading.RLock()
         self._waits = 0
-        super().__init__(MemoryJournal() if journal is None else journal, limits=limits or LIMITS, clock=clock, **parts)
+        journal, limits = MemoryJournal() if journal is None else journal, reserving(limits or Limits())
+        super().__init__(journal, limits=limits, clock=clock, **parts)
 
     @classmethod
     def get_instance(cls) -> MessageQueue:

@@ -153,7 +153,7 @@ def oldest_publish_time(broker: Broker, name: str) -> Steps[int | None]:
 def housekeep(broker: Broker, now: Now) -> Steps[None]:
     """What time asks for where no command does: due leases, retention."""
     at = now()
-    for name in [s.name for s in broker.state.subscriptions.values() if s.agenda.next_due() <= at]:
+    for name in [s.name for s in broker.state.subscriptions.values() if s.timers.next_due() <= at]:
         while name in broker.state.subscription_names and (need := broker.settle(now(), name)) is not None:
             yield need
     for topic in [topic for topic in broker.state.topics.values() if broker.is_trim_due(at, topic)]:

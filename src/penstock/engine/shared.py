@@ -169,7 +169,7 @@ class SharedQueue(Catalogue):
                 return False
             if since is not None and since != standing(self._broker.state, name):
                 return True
-            until = max(now + MOMENT, min(now + int(wait_seconds * SECOND), subscription.agenda.next_due()))
+            until = max(now + MOMENT, min(now + int(wait_seconds * SECOND), subscription.timers.next_due()))
             called = self._bell.listen(subscription.topic, subscription.number)
         await self._bell.wait(called, until)
         return not self._queue.closed

@@ -109,9 +109,9 @@ class WaitingRoom:
     def pass_on(self, subscription: Subscription, now: int) -> None:
         """Someone has looked: call the next one if more is ready, or when it will be."""
         if subscription.number in self._waiting:
-            if subscription.ready or len(subscription.lane_ready) > subscription.passed_over:
+            if subscription.ready or len(subscription.lane_ready) > subscription.lanes_of_others:
                 self.wake(subscription.number, 1)
-            elif subscription.passed_over:
+            elif subscription.lanes_of_others:
                 self._call_holders(subscription)
             self.set_alarm(subscription, now)
 
@@ -126,7 +126,7 @@ class WaitingRoom:
 
     def set_alarm(self, subscription: Subscription, now: int) -> None:
         """Somebody waits: ring when the subscription next has something due."""
-        due, known = subscription.agenda.next_due(), self._alarms.get(subscription.number)
+        due, known = subscription.timers.next_due(), self._alarms.get(subscription.number)
         if due >= FOREVER or (known is not None and known.due <= due):
             return
         self._drop_alarm(subscription.number)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from penstock.broker.limits import Limits
 from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.blocking_queue import MessageQueue
+from penstock.engine.blocking_queue import MessageQueue, reserving
 from penstock.engine.clock import Clock
 from penstock.engine.shared import SharedQueue
 from penstock.errors import InvalidArgumentError
@@ -27,8 +27,7 @@ from penstock.pubsub.snapshot import Snapshot
 from penstock.pubsub.subscription import Subscription
 from penstock.pubsub.topic import Topic
 
-# Nothing that was accepted is discarded; the reserved prefix is the specification's.
-LIMITS = Limits(queue_max_messages=0, queue_max_bytes=0, reserved_prefixes=("goog",))
+LIMITS = Limits(queue_max_messages=0, queue_max_bytes=0)  # nothing that was accepted is discarded
 
 
 class PubSub:
@@ -63,7 +62,7 @@ class PubSub:
 
     def _make_queue(self, data: str | Path | None, limits: Limits | None, clock: Clock | None) -> Queue:
         journal = MemoryJournal() if data is None else type(self).open_journal(data)
-        return AsyncMessageQueue(journal, limits=limits or LIMITS, clock=clock)
+        return AsyncMessageQueue(journal, limits=reserving(limits or LIMITS), clock=clock)
 
     def __repr__(self) -> str:
         return f"<PubSub {self.project_id}>"

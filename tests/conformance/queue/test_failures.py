@@ -130,6 +130,14 @@ def test_limits_are_what_was_handed_in(world: World) -> None:
     queue.publish("topic", [InternalMessage(b"", {"goog": ""})])
 
 
+def test_limits_that_name_no_prefix_leave_the_reserved_one(world: World) -> None:
+    """004 BR-017, also for a queue with limits of its own."""
+    queue = world.again(limits=Limits(message_max_bytes=10))
+    world.topic_with("sub")
+    with pytest.raises(InvalidArgumentError, match="Attribute key uses a reserved prefix: goog-x"):
+        queue.publish("topic", [InternalMessage(b"", {"goog-x": ""})])
+
+
 def test_what_a_full_queue_refused_has_no_age(world: World) -> None:
     queue = world.again(limits=Limits(queue_max_messages=1))
     world.topic_with("sub")

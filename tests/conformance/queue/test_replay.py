@@ -239,6 +239,17 @@ def test_a_backlog_about_to_expire_takes_no_snapshot(world: World, queue: Messag
         queue.create_snapshot("snapshot", "sub")
 
 
+def test_how_long_a_snapshot_lives_is_handed_in(world: World) -> None:
+    queue = world.again(limits=Limits(snapshot_seconds=2 * DAY))
+    world.topic_with("sub")
+    queue.create_snapshot("snapshot", "sub")
+    world.clock.advance(2 * DAY - 1)
+    queue.seek_to_snapshot("sub", "snapshot")
+    world.clock.advance(200)
+    with pytest.raises(NotFoundError, match="Snapshot not found: snapshot"):
+        queue.seek_to_snapshot("sub", "snapshot")
+
+
 def test_a_snapshot_fits_no_other_topic(history: World) -> None:
     queue = history.queue
     queue.create_snapshot("snapshot", "sub")

@@ -20,7 +20,7 @@ from penstock.broker.subscription import Subscription
 
 PAGE = Path(__file__).parents[3] / "ARCHITECTURE.md"
 FACTS = {fact for row in LIFE.values() for fact in row}
-OTHERS = {  # facts of a subscription that change no message's stage
+OTHERS: dict[type[f.Fact], f.Fact] = {  # facts of a subscription that change no message's stage
     f.Touched: f.Touched(2, 1),
     f.SubscriptionChanged: f.SubscriptionChanged(2, SubscriptionOptions(lease_seconds=20)),
 }
@@ -29,7 +29,7 @@ ENDS = {f.SubscriptionCreated, f.SubscriptionDeleted, f.Detached}  # every life 
 # ---------------------------------------------------------------------- every fact over every stage
 
 AT = 5  # the offset that is driven; with the key "k", of which offset 3 is leased
-BEFORE = [
+BEFORE: list[f.Fact] = [
     f.TopicCreated(1, "t", 0, TopicOptions()),
     f.SubscriptionCreated(2, "s", 1, "t", 0, 0, 0, SubscriptionOptions(ordering=True, ordering_window=2)),
     f.Published(1, 0, 10, 10, 0, True),

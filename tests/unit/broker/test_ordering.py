@@ -20,7 +20,7 @@ def filled(leased: int = 0, held: int = 0) -> Lane:
 def test_the_next_to_leave_is_the_oldest_that_is_not_leased() -> None:
     lane = filled(leased=2, held=2)
     assert (lane.waiting(0), lane.waiting(1), lane.waiting(2)) == (2, 3, None)
-    assert (lane.waiting_count(), lane.first()) == (2, 0)
+    assert (lane.waiting_count(), lane.live[0]) == (2, 0)
 
 
 def test_a_held_message_that_is_leased_is_no_longer_held() -> None:

@@ -18,12 +18,22 @@ from penstock.journal import codec
 _encode = msgspec.msgpack.encode
 
 # Whole numbers for the float fields as well: they are stored as given, and 1 equals 1.0.
+# What stores hold: a line is added at the end, and none is ever changed.
+NUMBERS = (
+    "1 TopicCreated, 2 TopicChanged, 3 TopicDeleted, 4 Published, 5 Forgotten, 6 ProducersForgotten, "
+    "7 SubscriptionCreated, 8 SubscriptionChanged, 9 SubscriptionDeleted, 10 Detached, 11 Touched, 12 Delivered, "
+    "13 Passed, 14 Held, 15 Delayed, 16 Acked, 17 Returned, 18 Extended, 19 Rewritten, 20 Adopted, 21 Removed, "
+    "22 Sought, 23 SnapshotTaken, 24 SnapshotChanged, 25 SnapshotDropped, 26 DocumentPut, 27 DocumentRemoved, "
+    "28 StoreNamed"
+)
+
 _facts = st.one_of([st.builds(kind) if not kind._fields else st.from_type(kind) for kind in FACTS.values()])
 
 
 def test_every_fact_has_a_number_and_every_number_a_fact() -> None:
     assert set(FACTS.values()) == set(get_args(Fact))
     assert len(set(FACTS.values())) == len(FACTS)
+    assert ", ".join(f"{number} {kind.__name__}" for number, kind in FACTS.items()) == NUMBERS
 
 
 @given(st.lists(_facts.filter(lambda fact: _storable(fact)), max_size=4))

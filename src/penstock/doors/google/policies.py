@@ -66,7 +66,7 @@ class Policies:
         elif parts[2] == "subscriptions" and queue.subscription_exists(resource):
             number = queue.subscription(resource).number
         elif parts[2] == "snapshots":
-            number = {snapshot.name: snapshot.created_at for snapshot in queue.snapshots()}.get(resource)
+            number = {snapshot.name: snapshot.at for snapshot in queue.snapshots()}.get(resource)
         elif parts[2] == "schemas":
             revisions = self._schemas.revisions(resource)
             number = revisions[0].revision_id if revisions else None

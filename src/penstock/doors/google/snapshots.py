@@ -51,7 +51,7 @@ class Snapshots:
         changed = merged(self._message(snapshot), request.snapshot, request.update_mask.paths, MUTABLE)
         check_labels(changed.labels)
         expires_at = _instant(changed.expire_time, "expire_time") if changed.HasField("expire_time") else 0
-        if not snapshot.created_at < expires_at <= snapshot.expires_at:
+        if not snapshot.at < expires_at <= snapshot.expires_at:
             raise bad_argument("expire_time")
         return self._message(
             await self._queue.change_snapshot(snapshot.name, expires_at=expires_at, labels=dict(changed.labels))
