@@ -1,7 +1,7 @@
 """The composition root: the only file that names concrete parts and puts them together.
 
-The rule kept here: whoever builds a broker builds it here, so that every other module is handed what it needs.
-Doors are imported when one is opened: a program that only wants a queue pays for none of them.
+Every other module is handed what it needs. Doors are imported when one is opened: a program that only wants a queue
+pays for none of them.
 """
 
 from __future__ import annotations
@@ -78,12 +78,27 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
         sizes=sizes,
     )
     await queue.start()
-    condition, budget = Condition(), Budget(settings.buffer_bytes_max)
-    wanted = [open_door for name, open_door in DOORS.items() if settings.port_of(name) is not None]
-    opened = [open_door(settings, queue, condition, budget) for open_door in wanted]
+    opening = Opening(settings, queue, Condition(), Budget(settings.buffer_bytes_max))
+    opened = [open_door(opening) for name, open_door in DOORS.items() if settings.port_of(name) is not None]
     doors = [door for door in opened if door is not None]
-    condition.counts = {door.name: door.counts for door in doors}
-    return Parts(queue, doors, condition)
+    opening.condition.counts = {door.name: door.counts for door in doors}
+    return Parts(queue, doors, opening.condition)
+
+
+class Opening(NamedTuple):
+    """What there is to open a door with."""
+
+    settings: Settings
+    queue: AsyncMessageQueue
+    condition: Condition
+    budget: Budget
+
+    def common(self, door: str, package: str = "") -> dict[str, Any]:
+        """What every door takes."""
+        options = getattr(self.settings, door)
+        log = logging.getLogger(f"penstock.doors.{package or door}")
+        place = {"host": self.settings.host, "port": options.port or 0}
+        return {**place, "options": options, "log": log, "budget": self.budget}
 
 
 def server_limits(settings: Settings) -> Limits:
@@ -97,38 +112,27 @@ def server_limits(settings: Settings) -> Limits:
     )
 
 
-def _open_http(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
+def _open_http(opening: Opening) -> Door:
     from penstock.doors.http.server import HttpDoor
     from penstock.settings import installed_version
 
     return HttpDoor(
-        host=settings.host,
-        port=settings.http.port or 0,
-        statistics=queue,
-        condition=condition,
-        log=logging.getLogger("penstock.doors.http"),
+        statistics=opening.queue,
+        condition=opening.condition,
         version=installed_version(),
-        options=settings.http,
-        budget=budget,
+        **opening.common("http"),
     )
 
 
-def _open_azure(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
+def _open_azure(opening: Opening) -> Door:
     from penstock.doors.azure.accounts import read_accounts
     from penstock.doors.azure.server import AzureDoor
 
-    return AzureDoor(
-        host=settings.host,
-        port=settings.azure.port or 0,
-        queue=queue,
-        accounts=read_accounts(settings.azure.accounts),
-        log=logging.getLogger("penstock.doors.azure"),
-        budget=budget,
-        options=settings.azure,
-    )
+    accounts = read_accounts(opening.settings.azure.accounts)
+    return AzureDoor(queue=opening.queue, accounts=accounts, **opening.common("azure"))
 
 
-def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
+def _open_google(opening: Opening) -> Door:
     try:
         from penstock.doors.google.server import GoogleDoor
     except ImportError as error:
@@ -136,52 +140,32 @@ def _open_google(settings: Settings, queue: AsyncMessageQueue, condition: Condit
             f"the pubsub door needs {error.name}: install penstock[google], or close it with --pubsub-port off"
         ) from error
 
-    return GoogleDoor(
-        host=settings.host,
-        port=settings.pubsub.port or 0,
-        queue=queue,
-        condition=condition,
-        log=logging.getLogger("penstock.doors.google"),
-        budget=budget,
-        options=replace(settings.pubsub, reset=settings.memory or settings.pubsub.reset),
-        own_ports=[port for name in DOORS if (port := settings.port_of(name))],
-    )
+    settings = opening.settings
+    own_ports = [port for name in DOORS if (port := settings.port_of(name))]
+    common = opening.common("pubsub", "google")
+    common["options"] = replace(settings.pubsub, reset=settings.memory or settings.pubsub.reset)
+    return GoogleDoor(queue=opening.queue, condition=opening.condition, own_ports=own_ports, **common)
 
 
-def _open_text(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door:
+def _open_text(opening: Opening) -> Door:
     from penstock.doors.text.server import TextDoor
 
-    return TextDoor(
-        host=settings.host,
-        port=settings.text.port or 0,
-        queue=queue,
-        project=settings.default_project,
-        log=logging.getLogger("penstock.doors.text"),
-        budget=budget,
-        options=settings.text,
-    )
+    return TextDoor(queue=opening.queue, project=opening.settings.default_project, **opening.common("text"))
 
 
-def _open_flight(settings: Settings, queue: AsyncMessageQueue, condition: Condition, budget: Budget) -> Door | None:
+def _open_flight(opening: Opening) -> Door | None:
     if find_spec("pyarrow") is None:  # looked for, not imported: only the reader process pays for it
         log.warning("the flight door stays closed: it needs pyarrow (pip install penstock[flight])")
         return None
     from penstock.doors.flight.server import FlightDoor
 
-    return FlightDoor(
-        host=settings.host,
-        port=settings.flight.port or 0,
-        queue=queue,
-        project=settings.default_project,
-        data=None if settings.memory else settings.data,
-        log=logging.getLogger("penstock.doors.flight"),
-        budget=budget,
-        options=settings.flight,
-    )
+    settings = opening.settings
+    data = None if settings.memory else settings.data
+    return FlightDoor(queue=opening.queue, project=settings.default_project, data=data, **opening.common("flight"))
 
 
 # By the name of its port setting; the first opens first and closes last.
-DOORS: dict[str, Callable[[Settings, AsyncMessageQueue, Condition, Budget], Door | None]] = {
+DOORS: dict[str, Callable[[Opening], Door | None]] = {
     "http": _open_http,
     "pubsub": _open_google,
     "azure": _open_azure,

@@ -21,17 +21,9 @@ class Kind(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
-class Mark(NamedTuple):
-    """What `setting` notes beside a field's default."""
-
-    help: str
-    secret: bool
-    name: str
-
-
 def setting(default: T, help: str, *, secret: bool = False, name: str = "") -> T:  # noqa: A002 - as in typer
     """A field that is a setting. A `secret` is never shown; `name` replaces section_field as the flat name."""
-    made: T = field(default=default, metadata={"setting": Mark(help, secret, name)})
+    made: T = field(default=default, metadata={"help": help, "secret": secret, "name": name})
     return made
 
 

@@ -4,7 +4,7 @@
     -> no longer ready -> stop the doors -> close the queue
 
 The rule kept here: whatever goes wrong ends in one sentence and an exit code (1 operational, 3 the journal failed),
-and nothing that was opened stays open. The server knows its parts only by the protocols below; `assembly` builds them.
+and nothing that was opened stays open. `assembly` builds the parts.
 """
 
 from __future__ import annotations
@@ -22,44 +22,24 @@ from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from penstock.doors.port import OPEN, STARTING, STOPPING, Condition, Door
+from penstock.doors.port import OPEN, STARTING, STOPPING, Door
 from penstock.errors import PenstockError, where
 from penstock.logs import escape_controls
 from penstock.memory import calm_collector, trim_when_quiet
 from penstock.settings import Settings, installed_version
 from penstock.wire.hosts import is_loopback
 
-EXIT_OPERATIONAL = 1
-EXIT_USAGE = 2
-EXIT_JOURNAL_FAILED = 3
+if TYPE_CHECKING:
+    from penstock.assembly import Parts
+
+EXIT_OPERATIONAL, EXIT_USAGE, EXIT_JOURNAL_FAILED = 1, 2, 3
 
 log = logging.getLogger("penstock.server")
 
 
-class Queue(Protocol):
-    @property
-    def failed(self) -> asyncio.Future[Any]:
-        """Done, with the cause as its result, once the journal could not make a write durable."""
-
-    async def close(self) -> None:
-        """Commit what was accepted, then release the journal."""
-
-
-class Parts(Protocol):
-    @property
-    def queue(self) -> Queue: ...
-
-    @property
-    def doors(self) -> Sequence[Door]:
-        """The first opens first and closes last: the one that tells others how the server is."""
-
-    @property
-    def condition(self) -> Condition: ...
-
-
-OpenParts: TypeAlias = Callable[[Settings], Parts | Awaitable[Parts]]
+OpenParts: TypeAlias = "Callable[[Settings], Parts | Awaitable[Parts]]"
 
 
 class ServeError(Exception):

@@ -101,11 +101,11 @@ class Setting(NamedTuple):
 def _declared(record: type, section: str = "") -> Iterator[Setting]:
     hints = get_type_hints(record, include_extras=True)
     for each in fields(record):
-        mark = each.metadata.get("setting")
-        if mark is not None:
-            name = mark.name or (f"{section}_{each.name}" if section else each.name)
+        noted = each.metadata
+        if noted:
+            name = noted["name"] or (f"{section}_{each.name}" if section else each.name)
             kind = hints[each.name].__metadata__[0]
-            yield Setting(section, each.name, name, kind, each.default, mark.help, mark.secret)
+            yield Setting(section, each.name, name, kind, each.default, noted["help"], noted["secret"])
         elif not section:
             yield from _declared(hints[each.name], each.name)
 
