@@ -114,8 +114,7 @@ class Options:
     endpoint: str = option("endpoint", ALL, values.endpoint, "127.0.0.1:8815", "Where the broker's Flight door is.")
     topic: str | None = option(
         "topic", ALL, values.text, "",
-        "A topic, as projects/P/topics/T or short in the default project.",
-        expects="the name of a topic",
+        "A topic, as projects/P/topics/T or short in the default project.", expects="the name of a topic",
     )
     topics: tuple[str, ...] = option("topics", READS, values.names, "", "Several topics.", value=())
     pattern: str | None = option(
@@ -125,20 +124,17 @@ class Options:
     )
     project: str | None = option(
         "projectId", ALL, values.text, "the broker's default project",
-        "The project of topics named shortly.",
-        expects="the name of a project", value=None,
+        "The project of topics named shortly.", expects="the name of a project", value=None,
     )
     consumer: str | None = option(
         "consumerName", STREAM, values.text, "",
         "Name of the cursor the broker keeps for the query: it pins where the query starts, holds retention and "
-        "shows lag. A name used before goes on from its cursor.",
-        expects="a name",
+        "shows lag. A name used before goes on from its cursor.", expects="a name",
     )
     starting: str | dict[str, Any] | None = option(  # noqa: RUF009
         "startingOffsets", READS, values.position, "latest in a stream, earliest in a batch",
         "Where to begin; in JSON -2 is earliest, -1 latest, and a topic that is not named begins at its earliest. "
-        "A checkpoint's offsets are taken as they are.",
-        value=None,
+        "A checkpoint's offsets are taken as they are.", value=None,
     )
     ending: str | dict[str, Any] | None = option(  # noqa: RUF009
         "endingOffsets", BATCH, values.position, "latest",
@@ -191,8 +187,7 @@ class Options:
     )
     columns: tuple[str, ...] = option(
         "columns", READS, values.names, "all",
-        "The columns to read; Spark cannot push a select down, this does.",
-        value=COLUMNS,
+        "The columns to read; Spark cannot push a select down, this does.", value=COLUMNS,
     )
     push_filters: bool = option(
         "pushFilters", BATCH, values.truth, "false",
@@ -209,8 +204,7 @@ class Options:
     tls: bool = option("tls", ALL, values.truth, "false", "Speak TLS.")
     tls_roots: bytes | None = option(
         "tlsRootCertificates", ALL, values.certificates, "those of the system",
-        "Whom to trust; read on the driver.",
-        value=None, secret=True,
+        "Whom to trust; read on the driver.", value=None, secret=True,
     )
     create_topics: bool = option("createTopics", WRITES, values.truth, "false", "Make topics that are not there.")
     transactional: bool = option(
@@ -225,8 +219,7 @@ class Options:
     txn_app: str | None = option(
         "txnAppId", WRITES, values.text, "",
         "With txnVersion, of df.write: who writes. A batch whose version is not higher than the last one stored "
-        "for this name in the topic is left out, so that foreachBatch can be run again.",
-        expects="a name",
+        "for this name in the topic is left out, so that foreachBatch can be run again.", expects="a name",
     )
     txn_version: int | None = option(
         "txnVersion", WRITES, values.whole, "", "The number of the batch, as foreachBatch gives it."

@@ -137,9 +137,13 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
 
     def _begin(self, start: Mapping[str, int]) -> Offsets:
         """Where the next batch begins; a topic that is new here begins with its earliest message."""
-        self._look_for_topics()
+        pattern, now = self.options.pattern, time.monotonic()
+        stale = pattern is not None and now - self._known_since > DISCOVERY_SECONDS
+        if self._pinned is None and (stale or not self._known):
+            self._known, self._known_since = bounds(self.broker, self.options), now
         for name in start:
-            if name not in self._known and self._is_read(name):
+            names = () if pattern is None or name in self._known else (name, name.rpartition("/")[2])
+            if any(re.fullmatch(pattern or "", each) for each in names):
                 report_gone(self.options, name)
         new = {name: bound.head for name, bound in self._known.items() if name not in start}
         return ordered({name: start[name] for name in self._known if name in start} | self._joining(new))
@@ -151,17 +155,6 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
             unknown = self._pin(unknown)
         self._joined |= unknown
         return {name: self._joined[name] for name in heads}
-
-    def _is_read(self, name: str) -> bool:
-        pattern = self.options.pattern
-        return pattern is not None and any(re.fullmatch(pattern, each) for each in (name, name.rpartition("/")[2]))
-
-    def _look_for_topics(self) -> None:
-        now = time.monotonic()
-        stale = self.options.pattern is not None and now - self._known_since > DISCOVERY_SECONDS
-        if self._pinned is None and (stale or not self._known):
-            self._known = bounds(self.broker, self.options)
-            self._known_since = now
 
     def _limited(self, begin: Offsets, limit: limits.ReadLimit) -> tuple[Offsets, dict[str, Bound]]:
         if not begin:
