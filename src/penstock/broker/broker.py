@@ -32,6 +32,7 @@ class Broker(Ledger):
     pull = consuming.pull  # lease messages to a consumer
     peek = consuming.peek  # what a pull would give, without leases
     is_unacked = consuming.is_unacked  # whether a message is still to be settled
+    oldest_unacked = consuming.oldest_unacked
 
     # what becomes of a delivery, by its receipt
     ack = consuming.ack  # done with
@@ -60,4 +61,3 @@ class Broker(Ledger):
     is_trim_due = housekeeping.is_trim_due  # whether retention is worth a look
     retention_times = housekeeping.retention_times  # the instants that trim has to know the offsets of
     trim = housekeeping.trim  # forget what nothing needs
-    oldest_unacked = housekeeping.oldest_unacked

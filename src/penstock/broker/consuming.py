@@ -1,4 +1,4 @@
-"""Consuming: messages are leased to whoever asks, and come back, or not.
+"""Consuming: messages are leased to consumers, and settled or handed back by their receipts.
 
 Time acts first: a command at `now` begins by settling what fell due before `now`, so that nothing depends on when
 it was looked at. Old receipts are answers, not errors.
@@ -26,7 +26,7 @@ USE_SECONDS = 60  # how exactly it is known when a subscription was last asked i
 
 
 class Delivery(NamedTuple):
-    """A message in the hands of a consumer."""
+    """A message as a consumer gets it."""
 
     message: Message
     subscription: int
@@ -81,7 +81,7 @@ def pull(
 ) -> Pulled:
     """Lease up to `max_messages`; `max_bytes` bounds the answer, but never below one message.
 
-    `holder`: who asks. While one holder has messages of an ordering key, no other gets more of that key.
+    `holder`: the consumer. While one holder has messages of an ordering key, no other gets more of that key.
     """
     subscription = ledger.state.subscription(name)
     if subscription.options.expiration_seconds:
@@ -98,7 +98,7 @@ def pull(
     if plan.need is not None:
         selection.put_back()
         return Pulled([], plan.need, True)
-    _pass_over(ledger, topic, subscription, now, plan)
+    _note_passed(ledger, topic, subscription, now, plan)
     if plan.messages:
         seconds = subscription.options.lease_seconds if lease_seconds is None else lease_seconds
         deliveries = _lease(ledger, topic, subscription, now, seconds, plan)
@@ -137,7 +137,7 @@ def _room_for(ledger: Ledger, subscription: Subscription, max_messages: int, max
     return Room(max_messages, max_bytes, flow_bytes, ledger.limits.scan_max_messages)
 
 
-def _pass_over(ledger: Ledger, topic: Topic, subscription: Subscription, now: int, plan: Plan) -> None:
+def _note_passed(ledger: Ledger, topic: Topic, subscription: Subscription, now: int, plan: Plan) -> None:
     """Note what the cursor passed on the way to the messages it found."""
     number = subscription.number
     if plan.passed or (plan.until > subscription.cursor and not plan.messages):
@@ -210,6 +210,16 @@ def is_unacked(ledger: Ledger, now: int, name: str, offset: int) -> bool:
         return False
     entry = subscription.outstanding.get(offset)
     return entry is None or not 0 < entry.expires_at <= now
+
+
+def oldest_unacked(ledger: Ledger, name: str) -> Message | Need | None:
+    """The oldest unacked message of a subscription, if it has one."""
+    subscription = ledger.state.subscription(name)
+    topic = ledger.state.read_topic(subscription)
+    if topic is None:
+        return None
+    lowest = subscription.lowest_unacked()
+    return ledger.look_up(topic, lowest) if lowest < topic.tail else None
 
 
 # ------------------------------------------------------------------ receipts
@@ -328,7 +338,7 @@ def _sort(
         number, offset, stamp = parsed
         subscription = ledger.state.subscriptions.get(number)
         entry = subscription.outstanding.get(offset) if subscription is not None else None
-        if entry is None or not entry.stamp:  # never delivered: only its publisher may speak for it
+        if entry is None or not entry.stamp:  # never delivered: only its publisher has a receipt
             stamp = 0 if stamp == publisher_stamp(ledger.state.secret, number, offset) else NO_RECEIPT
         if entry is None and stamp == 0 and subscription is not None:
             need = _adopt(ledger, subscription, now, offset)
@@ -344,7 +354,7 @@ def _sort(
 
 
 def _adopt(ledger: Ledger, subscription: Subscription, now: int, offset: int) -> Need | None:
-    """Give an entry to a message that only its publisher has named so far, if nothing speaks against it."""
+    """Give an entry to a message that its publisher named by receipt before the cursor came to it, if it may."""
     topic = ledger.state.read_topic(subscription)
     options = subscription.options
     if topic is None or options.strict_receipts or options.exactly_once or options.ordering:
@@ -361,7 +371,7 @@ def _adopt(ledger: Ledger, subscription: Subscription, now: int, offset: int) ->
 
 
 def _is_good(subscription: Subscription | None, entry: Entry, stamp: int, now: int, lapsed: bool = False) -> bool:
-    """Whether a receipt still speaks for an outstanding message."""
+    """Whether a receipt is still good for an outstanding message."""
     if subscription is None or entry.stamp != stamp or 0 < entry.expires_at <= now:
         return False
     if subscription.options.strict_receipts or subscription.options.exactly_once:

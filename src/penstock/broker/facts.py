@@ -15,7 +15,7 @@ from penstock.broker.model import SubscriptionOptions, TopicOptions
 class StoreNamed(NamedTuple):
     """A store got its identity, once and for ever: at its birth, or when a release that has them first opened it."""
 
-    identity: str  # 32 hexadecimal digits, for everybody to see
+    identity: str  # 32 hexadecimal digits, no secret
     secret: bytes  # the key of what is computed and must not be guessed
 
 
@@ -44,7 +44,7 @@ class Published(NamedTuple):
     total: int
     size: int
     at: int
-    stored: bool  # False: nobody needed them, so they were forgotten at once
+    stored: bool  # False: nothing needed them, so they were forgotten at once
     producer: str = ""  # with epoch and sequence: the publish-once key
     epoch: int = 0
     sequence: int = 0
@@ -91,7 +91,7 @@ class Detached(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """Someone is using the subscription, so its expiration counts from here."""
+    """The subscription is in use, so its expiration counts from here."""
 
     subscription: int
     at: int

@@ -18,7 +18,7 @@ from penstock.broker.facts import (
 )
 from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
-from penstock.broker.model import SECOND, Message
+from penstock.broker.model import SECOND
 from penstock.broker.replay import bytes_between, position_of
 from penstock.broker.returning import drop, settle_due
 from penstock.broker.subscription import Subscription
@@ -139,13 +139,3 @@ def _lapse_unread(
     ledger.emit(Passed(subscription.number, now, floor, count, size, 0))
     subscription.counts.drop("retention", count)
     return None
-
-
-def oldest_unacked(ledger: Ledger, name: str) -> Message | Need | None:
-    """The oldest unacked message of a subscription, if it has one."""
-    subscription = ledger.state.subscription(name)
-    topic = ledger.state.read_topic(subscription)
-    if topic is None:
-        return None
-    lowest = subscription.lowest_unacked()
-    return ledger.look_up(topic, lowest) if lowest < topic.tail else None

@@ -67,7 +67,9 @@ class Timers:
         self._number += 1
         heappush(self._heap, (due, self._number, timer))
         if self.dead > 64 and self.dead * 2 > len(self._heap):
-            self._sweep()
+            self._heap = [item for item in self._heap if item[2].live]
+            heapify(self._heap)
+            self.dead = 0
         return timer
 
     def meet(self, offset: int, entry: Entry, due: int) -> None:
@@ -108,8 +110,3 @@ class Timers:
 
     def __len__(self) -> int:
         return len(self._heap) - self.dead
-
-    def _sweep(self) -> None:
-        self._heap = [item for item in self._heap if item[2].live]
-        heapify(self._heap)
-        self.dead = 0

@@ -56,29 +56,25 @@ def _check_attributes(attributes: dict[str, str], limits: Limits) -> int:
         raise InvalidArgumentError("Message attributes must be a dictionary of strings")
     if limits.attributes_max and len(attributes) > limits.attributes_max:
         raise InvalidArgumentError(f"A message may have at most {limits.attributes_max} attributes")
-    return sum(_check_key(key, limits) + _check_value(key, value, limits) for key, value in attributes.items())
-
-
-def _check_key(key: str, limits: Limits) -> int:
-    if not isinstance(key, str):
-        raise InvalidArgumentError("Attribute keys must be strings")
-    if not key:
-        raise InvalidArgumentError("Attribute keys must not be empty")
-    if key.startswith(limits.reserved_prefixes):
-        raise InvalidArgumentError(f"Attribute key uses a reserved prefix: {key[:64]}")
-    length = _utf8_length(key)
-    if length > limits.attribute_key_max_bytes:
-        raise InvalidArgumentError(f"Attribute key exceeds maximum of {limits.attribute_key_max_bytes} bytes")
-    return length
-
-
-def _check_value(key: str, value: str, limits: Limits) -> int:
-    if not isinstance(value, str):
-        raise InvalidArgumentError(f"Attribute values must be strings: {key[:64]}")
-    length = _utf8_length(value)
-    if length > limits.attribute_value_max_bytes:
-        raise InvalidArgumentError(f"Attribute value exceeds maximum of {limits.attribute_value_max_bytes} bytes")
-    return length
+    size = 0
+    for key, value in attributes.items():
+        if not isinstance(key, str):
+            raise InvalidArgumentError("Attribute keys must be strings")
+        if not key:
+            raise InvalidArgumentError("Attribute keys must not be empty")
+        if key.startswith(limits.reserved_prefixes):
+            raise InvalidArgumentError(f"Attribute key uses a reserved prefix: {key[:64]}")
+        length = _utf8_length(key)
+        if length > limits.attribute_key_max_bytes:
+            raise InvalidArgumentError(f"Attribute key exceeds maximum of {limits.attribute_key_max_bytes} bytes")
+        if not isinstance(value, str):
+            raise InvalidArgumentError(f"Attribute values must be strings: {key[:64]}")
+        size += length
+        length = _utf8_length(value)
+        if length > limits.attribute_value_max_bytes:
+            raise InvalidArgumentError(f"Attribute value exceeds maximum of {limits.attribute_value_max_bytes} bytes")
+        size += length
+    return size
 
 
 def _check_ordering_key(key: str, limits: Limits) -> int:

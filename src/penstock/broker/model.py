@@ -79,7 +79,7 @@ class TopicOptions(Options):
 class SubscriptionOptions(Options):
     lease_seconds: float = 10
     strict_receipts: bool = True  # a receipt dies with its deadline; otherwise with the next delivery
-    exactly_once: bool = False  # strict, and consumers are told whether an ack counted
+    exactly_once: bool = False  # strict, and a consumer learns whether its ack counted
     ordering: bool = False
     ordering_window: int = 1  # messages of one key outstanding at a time
     filter: str = ""

@@ -41,8 +41,10 @@ class Lane:
     def lease(self, offset: int) -> None:
         if self.held and self.held[0] == offset:
             self._unhold()
-        elif not self._has(offset):
-            insort(self.live, offset)  # straight from the log, perhaps before one that was put off
+        else:
+            index = bisect_left(self.live, offset)
+            if self.live[index : index + 1] != [offset]:  # straight from the log, perhaps before one that was put off
+                self.live.insert(index, offset)
         self.leased += 1
 
     def hold(self, offset: int, size: int) -> None:
@@ -64,7 +66,7 @@ class Lane:
             self.leased -= 1
 
     def later_leased(self, offset: int) -> list[int]:
-        """The leased messages from `offset` on: what a return of `offset` brings back."""
+        """The leased messages from `offset` on: they are returned with it."""
         return self.live[bisect_left(self.live, offset) : self.leased]
 
     def __bool__(self) -> bool:
@@ -73,7 +75,3 @@ class Lane:
     def _unhold(self) -> None:
         insort(self.live, self.held.popleft())
         self.held_sizes.popleft()
-
-    def _has(self, offset: int) -> bool:
-        index = bisect_left(self.live, offset)
-        return index < len(self.live) and self.live[index] == offset

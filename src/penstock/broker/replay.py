@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.broker.consuming import oldest_unacked
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.facts import SnapshotChanged, SnapshotDropped, SnapshotTaken, Sought
 from penstock.broker.ledger import Ledger
@@ -109,11 +110,15 @@ def create_snapshot(
     check_name(snapshot_name)
     if snapshot_name in ledger.state.snapshots:
         raise AlreadyExistsError(f"Snapshot already exists: {snapshot_name}")
-    expires_at = _snapshot_end(ledger, topic, subscription, now)
-    if isinstance(expires_at, Need):
-        return expires_at
+    oldest = oldest_unacked(ledger, subscription_name)
+    if isinstance(oldest, Need):
+        return oldest
+    age = max(0, now - oldest.publish_time) if oldest is not None else 0
+    left = int(ledger.limits.snapshot_seconds * SECOND) - age
+    if left < SNAPSHOT_MINIMUM_SECONDS * SECOND:
+        raise FailedPreconditionError("The backlog is too old for a snapshot: it would expire within the hour")
     place = _place(subscription)
-    ledger.emit(SnapshotTaken(snapshot_name, topic.number, topic.name, now, expires_at, *place, dict(labels or {})))
+    ledger.emit(SnapshotTaken(snapshot_name, topic.number, topic.name, now, now + left, *place, dict(labels or {})))
     return ledger.state.snapshots[snapshot_name]
 
 
@@ -126,19 +131,6 @@ def change_snapshot(ledger: Ledger, name: str, *, expires_at: int, labels: dict[
 def delete_snapshot(ledger: Ledger, name: str) -> None:
     ledger.state.snapshot(name)
     ledger.emit(SnapshotDropped(name))
-
-
-def _snapshot_end(ledger: Ledger, topic: Topic, subscription: Subscription, now: int) -> int | Need:
-    lowest, age = subscription.lowest_unacked(), 0
-    if lowest < topic.tail:
-        oldest = ledger.look_up(topic, lowest)
-        if isinstance(oldest, Need):
-            return oldest
-        age = max(0, now - oldest.publish_time)
-    left = int(ledger.limits.snapshot_seconds * SECOND) - age
-    if left < SNAPSHOT_MINIMUM_SECONDS * SECOND:
-        raise FailedPreconditionError("The backlog is too old for a snapshot: it would expire within the hour")
-    return now + left
 
 
 def _read_topic(ledger: Ledger, subscription: Subscription) -> Topic:

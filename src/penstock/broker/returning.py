@@ -53,7 +53,12 @@ def settle_due(ledger: Ledger, topic: Topic, subscription: Subscription, now: in
         return None
     lapsed.sort(key=lambda offset: (entries[offset].due, offset))  # not the order in which leases were given:
     expired.sort(key=lambda offset: (entries[offset].expires_at, offset))  # no snapshot knows it
-    need = _expire_offsets(ledger, topic, subscription, now, expired)
+    need, destination = None, subscription.options.expired_topic
+    if destination in ledger.state.topic_names:
+        messages, _, need = _bodies(ledger, topic, expired)
+        move(ledger, topic, subscription, now, messages, destination, "expired")
+    else:
+        drop(ledger, subscription, now, expired, "expired")
     need = give_back(ledger, topic, subscription, now, lapsed, by_holder=False)[1] or need
     for timer in taken:
         if timer.live:  # its messages have to be read before they can be moved
@@ -141,17 +146,6 @@ def _due(subscription: Subscription, now: int, offset: int, by_holder: bool, del
 
 
 # ---------------------------------------------------------------------- leaving for good
-
-
-def _expire_offsets(
-    ledger: Ledger, topic: Topic, subscription: Subscription, now: int, offsets: Sequence[int]
-) -> Need | None:
-    if subscription.options.expired_topic not in ledger.state.topic_names:
-        drop(ledger, subscription, now, offsets, "expired")
-        return None
-    messages, _, need = _bodies(ledger, topic, offsets)
-    expire(ledger, topic, subscription, now, messages)
-    return need
 
 
 def expire(ledger: Ledger, topic: Topic, subscription: Subscription, now: int, messages: Sequence[Message]) -> None:

@@ -190,7 +190,7 @@ APPLY: dict[type[f.Fact], Callable[[State, Any], None]] = {
     f.Detached: State.detach,
     f.Touched: State.touch,
     f.Delivered: _on_subscription(Subscription.deliver),
-    f.Passed: _on_subscription(Subscription.pass_over),
+    f.Passed: _on_subscription(Subscription.advance),
     f.Held: _on_subscription(Subscription.hold),
     f.Delayed: _on_subscription(Subscription.delay),
     f.Acked: _on_subscription(Subscription.ack),

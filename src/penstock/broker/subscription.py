@@ -94,7 +94,7 @@ class Subscription:
         self.in_flight_bytes += sum(fact.sizes)
 
     def _deliver_all(self, fact: Delivered) -> None:
-        """The common case, kept short: no ordering keys, nobody expires."""
+        """The common case, kept short: no ordering keys, no expiry."""
         outstanding, deadline, (stamp, step) = self.outstanding, fact.deadline, self._stamps(fact)
         timer = self.timers.make(deadline, fact.offsets)
         for offset, size in zip(fact.offsets, fact.sizes, strict=True):
@@ -134,7 +134,7 @@ class Subscription:
         entry.attempts += 1
         entry.extensions = 0
 
-    def pass_over(self, fact: Passed) -> None:
+    def advance(self, fact: Passed) -> None:
         self.cursor = max(self.cursor, fact.until)
         self.settled += fact.total
         self.settled_bytes += fact.size
@@ -192,7 +192,10 @@ class Subscription:
         dues = fact.dues or [fact.at] * len(fact.offsets)
         for offset, due in zip(fact.offsets, dues, strict=True):
             entry = self.outstanding[offset]
-            self._end_lease(entry)
+            self.timers.leave(entry.timer)
+            entry.timer = None
+            if entry.leased:
+                self._count_lease(entry, -1)
             entry.due, entry.stamp = due, NO_RECEIPT if fact.by_holder else entry.stamp
             entry.attempts -= fact.unseen and entry.attempts > 0
             self.timers.meet(offset, entry, FOREVER)
@@ -201,16 +204,6 @@ class Subscription:
         for key in dict.fromkeys(self.outstanding[offset].key for offset in fact.offsets):
             if key:
                 self._queue_lane(key, fact.at)
-
-    def _end_lease(self, entry: Entry) -> None:
-        self.timers.leave(entry.timer)
-        entry.timer = None
-        if entry.leased:
-            entry.leased = False
-            self.in_flight -= 1
-            self.in_flight_bytes -= entry.size
-            if entry.key:
-                self.lanes[entry.key].leased -= 1
 
     def extend(self, fact: Extended) -> None:
         self.used_at = fact.at
@@ -221,7 +214,7 @@ class Subscription:
             entry.extensions += 1
             self.timers.leave(entry.timer)
             if not entry.leased:
-                self._resume_lease(entry)
+                self._count_lease(entry, 1)
             if 0 < entry.expires_at <= fact.deadline:  # no lease outlives its message
                 entry.due, entry.timer = entry.expires_at, self.timers.make(entry.expires_at, (offset,))
             else:
@@ -230,12 +223,13 @@ class Subscription:
                 self.stamp += 1
                 entry.stamp = fact.stamp or self.stamp
 
-    def _resume_lease(self, entry: Entry) -> None:
-        entry.leased = True
-        self.in_flight += 1
-        self.in_flight_bytes += entry.size
+    def _count_lease(self, entry: Entry, change: int) -> None:
+        """A lease of an outstanding message begins (1) or ends (-1)."""
+        entry.leased = change > 0
+        self.in_flight += change
+        self.in_flight_bytes += change * entry.size
         if entry.key:
-            self.lanes[entry.key].leased += 1
+            self.lanes[entry.key].leased += change
 
     def rewrite(self, fact: Rewritten) -> None:
         self.outstanding[fact.offset].body = fact.data

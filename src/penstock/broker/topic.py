@@ -55,7 +55,10 @@ class Topic:
         if not fact.stored:
             self.head, self.head_position = self.tail, self.position
         if fact.producer:
-            self._remember(fact)
+            known = self.producers.get(fact.producer)
+            answers = known.answers if known and known.epoch == fact.epoch else {}
+            answers[fact.sequence] = (fact.first, fact.total)
+            self.producers[fact.producer] = Producer(fact.epoch, fact.at, answers)
         for number, first, size in fact.discards:
             self.readers[number].skip(first, self.tail, size)
 
@@ -69,12 +72,6 @@ class Topic:
     def forget_producers(self, fact: ProducersForgotten) -> None:
         for name in fact.producers:
             del self.producers[name]
-
-    def _remember(self, fact: Published) -> None:
-        known = self.producers.get(fact.producer)
-        answers = known.answers if known and known.epoch == fact.epoch else {}
-        answers[fact.sequence] = (fact.first, fact.total)
-        self.producers[fact.producer] = Producer(fact.epoch, fact.at, answers)
 
     def dump(self) -> TopicDump:
         fields = {name: getattr(self, name) for name in TopicDump._fields}

@@ -98,7 +98,7 @@ def detach_subscription(ledger: Ledger, name: str) -> None:
 
 
 def touch_subscription(ledger: Ledger, now: int, name: str) -> None:
-    """Say that someone is there, where nothing else would show it."""
+    """Say that it is in use, where nothing else would show it."""
     ledger.emit(Touched(ledger.state.subscription(name).number, now))
 
 
