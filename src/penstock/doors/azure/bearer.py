@@ -1,8 +1,4 @@
-"""Bearer tokens, checked as Azurite's basic mode checks them: what the token says of itself, not who signed it.
-
-The rule kept here: off unless configured, and only over TLS. A token that is not good is answered with the challenge
-that lets an SDK ask its identity provider for a better one.
-"""
+"""Bearer tokens, checked as Azurite's basic mode checks them: what the token says of itself, not who signed it."""
 
 from __future__ import annotations
 

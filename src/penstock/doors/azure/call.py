@@ -1,17 +1,13 @@
-"""One request as this door sees it: whose account, which queue, which message, with which parameters.
-
-The rule kept here: an address is taken apart once, as sent, and no part of it is looked up anywhere; a name with a
-dot or a slash, encoded or not, is only ever a name that is refused.
-"""
+"""One request as this door sees it (whose account, which queue, which message, which parameters), and its reply."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from penstock.doors.azure.accounts import Accounts
-from penstock.doors.azure.errors import AzureError, invalid_value
+from penstock.doors.azure.errors import AzureError, Pairs, invalid_value
 from penstock.wire.message import Request
 
 if TYPE_CHECKING:
@@ -58,6 +54,14 @@ class Call:
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
             raise invalid_value(name, text, "Not an integer")
         return int(text)
+
+
+class Reply(NamedTuple):
+    """What an operation answers, before the headers that every answer has."""
+
+    status: int
+    body: bytes = b""  # XML, if there is one
+    headers: Pairs = ()
 
 
 def read_parameters(call: Call) -> None:

@@ -1,7 +1,6 @@
 """Messages as XML, both ways, without I/O.
 
-The rule kept here: the usual document is read by one pattern and written by one template; anything unusual goes
-through the strict reader, with the same result. What another door published and XML cannot hold is shown in Base64.
+What another door published and XML cannot hold is shown in Base64.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from penstock.broker.consuming import Delivery
-from penstock.broker.model import SECOND, Message
+from penstock.broker.model import Message
 from penstock.doors.azure.dates import expiry, rfc1123
 from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, escape, printable, read
 from penstock.doors.azure.names import message_uuid, pop_receipt
@@ -123,8 +122,3 @@ def _metadata(metadata: dict[str, str] | None) -> str:
         return ""
     inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in metadata.items())
     return f"<Metadata>{inner}</Metadata>"
-
-
-def whole_seconds(instant: int) -> int:
-    """The second an instant is in, as the wire shows it."""
-    return instant // SECOND * SECOND

@@ -1,7 +1,4 @@
-"""CORS: which pages of which origins a browser lets at the service.
-
-The rule kept here: the first rule that fits decides; without one a preflight fails and a request gets no headers.
-"""
+"""CORS: which pages of which origins a browser lets at the service."""
 
 from __future__ import annotations
 

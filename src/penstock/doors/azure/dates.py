@@ -1,7 +1,4 @@
-"""Instants on this wire: RFC 1123 for messages and headers, ISO 8601 for policies, signatures and errors.
-
-The rule kept here: whole seconds, UTC only; a text that is not exactly one of the known forms is not a date.
-"""
+"""Instants on this wire: RFC 1123 for messages and headers, ISO 8601 for policies, signatures and errors."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     /{account}/{queue}/...          STANDARD: what the official clients expect
     /queue/{account}/{queue}/...    SEED_003: what the specification promises
 
-The rule kept here: there is one engine. A dialect is a record of choices, and no operation asks which one it is in.
+A dialect is a record of choices, and no operation asks which one it is in.
 """
 
 from __future__ import annotations

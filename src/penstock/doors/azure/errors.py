@@ -1,8 +1,4 @@
-"""How errors look on this door: one table of the vendor's codes, and one from the broker's error tree to them.
-
-The rule kept here: every refusal has a code, a status and a sentence; every class of the error tree has a row (a test
-walks it); a bug has only `InternalError`. What a caller sent is repeated only where the vendor repeats it.
-"""
+"""How errors look on this door: one table of the vendor's codes, and one from the broker's error tree to them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Operations on messages: put, get, peek, clear, update, delete, and redrive.
-
-The rule kept here: decode, one call of the broker, encode. The cost of none of them depends on how many messages wait.
-"""
+"""Operations on messages: put, get, peek, clear, update, delete, and redrive."""
 
 from __future__ import annotations
 
@@ -14,13 +11,12 @@ from typing import Any
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, Draft
 from penstock.broker.names import MAX_OFFSET, parse_receipt
-from penstock.doors.azure.call import Call
+from penstock.doors.azure.call import Call, Reply
 from penstock.doors.azure.codec import get_answer, peek_answer, put_answer, read_message_text
 from penstock.doors.azure.dates import rfc1123
 from penstock.doors.azure.errors import AzureError, Pairs, invalid_value, invalid_xml, out_of_range, too_large
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
 from penstock.doors.azure.queues import POISON, Place, Queues
-from penstock.doors.azure.reply import Reply
 from penstock.engine.async_queue import AsyncMessageQueue
 
 WEEK_SECONDS = 7 * 86400

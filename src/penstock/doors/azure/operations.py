@@ -1,7 +1,6 @@
 """Every operation of the service: how a request asks for it, and what a shared access signature needs to allow it.
 
-The rule kept here: one table. What is not in it is refused, and an operation without a permission in a column is
-never allowed by that kind of signature.
+An operation without a permission in a column is never allowed by that kind of signature.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Stored access policies: the ACL of a queue, as XML on the wire and as records within.
-
-The rule kept here: at most five, each with an id of its own; start, expiry and permission are each optional and come
-back exactly as they were given.
-"""
+"""Stored access policies: the ACL of a queue, as XML on the wire and as records within."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The properties of the service of an account: logging, metrics, CORS. As XML on the wire, as a record within.
 
-The rule kept here: what a request leaves out keeps its value; what it says is checked whole before any of it counts.
 Logging and metrics are kept and shown, as clients expect, and nothing is done with them.
 """
 

@@ -1,7 +1,6 @@
 """Queues: topics with one subscription of the same name, and what this door keeps about them.
 
-The rule kept here: a queue is there when both are, whoever made them. Metadata and policies live in the options of the
-topic, so that they leave with it.
+Metadata and policies live in the options of the topic, so that they leave with it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The Azure door: from an HTTP request to an operation, and back to the headers and errors of the service.
-
-The rule kept here: address, version, credentials, then the operation, each by the module that knows it. Whatever goes
-wrong on the way becomes one XML error with the vendor's code; a bug is logged by its place and answered as such.
-"""
+"""The Azure door: from an HTTP request to an operation, and back to the headers and errors of the service."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from typing import Any
 
 from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Accounts
 from penstock.doors.azure.auth import Gatekeeper
-from penstock.doors.azure.call import Call, read_address, read_dialect_address, read_parameters
+from penstock.doors.azure.call import Call, Reply, read_address, read_dialect_address, read_parameters
 from penstock.doors.azure.cors import request_headers
 from penstock.doors.azure.dates import iso
 from penstock.doors.azure.dialect import SEED_003, standard
@@ -38,7 +34,6 @@ from penstock.doors.azure.operations import READS, Operation, operation_of
 from penstock.doors.azure.options import MESSAGE_BYTES_MAX, AzureOptions
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.queues import Queues
-from penstock.doors.azure.reply import Reply
 from penstock.doors.azure.service import Service
 from penstock.doors.port import join_address
 from penstock.engine.async_queue import AsyncMessageQueue

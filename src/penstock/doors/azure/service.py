@@ -1,7 +1,4 @@
-"""Operations on the service of an account and on its queues: lists, properties, statistics, metadata, policies.
-
-The rule kept here: decode, one call of the broker, encode. None of this is on the way of a message.
-"""
+"""Operations on the service of an account and on its queues: lists, properties, statistics, metadata, policies."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.doors.azure.accounts import Accounts
-from penstock.doors.azure.call import Call
+from penstock.doors.azure.call import Call, Reply
 from penstock.doors.azure.codec import queue_list
 from penstock.doors.azure.cors import preflight_headers
 from penstock.doors.azure.dates import rfc1123
@@ -27,7 +24,6 @@ from penstock.doors.azure.properties import (
     write_properties,
 )
 from penstock.doors.azure.queues import Queues, metadata_headers, read_metadata
-from penstock.doors.azure.reply import Reply
 from penstock.engine.async_queue import AsyncMessageQueue
 
 PAGE = 5000

@@ -1,8 +1,4 @@
-"""Avro schemas: whether a definition is one, and whether a message fits it.
-
-The rule kept here: whatever is wrong with a definition or a message ends in one ValueError that says so; the library
-below may raise anything at all for hostile input.
-"""
+"""Avro schemas: whether a definition is one, and whether a message fits it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""gRPC over HTTP/2 streams: one call each, unary or streaming, from its headers to its trailers.
-
-The rule kept here: a call ends once, with one status. Whatever a method raises becomes a status by the table of
-errors; a request that cannot be read is the client's fault; a bug is INTERNAL, logged, and ends only its call.
-"""
+"""gRPC over HTTP/2 streams: one call each, unary or streaming, from its headers to its trailers."""
 
 from __future__ import annotations
 

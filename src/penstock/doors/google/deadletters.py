@@ -1,13 +1,14 @@
 """What a dead letter says of where it came from, in production's words.
 
-The rule kept here: this module needs nothing but the standard library, because every server has dead letters,
-whichever doors it opens.
+It needs nothing but the standard library: every server has dead letters, whichever doors it opens.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from penstock.broker.model import SECOND
 from penstock.broker.retry import Source
-from penstock.doors.google.instants import rfc3339
 
 _PREFIX = "CloudPubSubDeadLetterSource"
 
@@ -21,3 +22,9 @@ def source_attributes(source: Source) -> dict[str, str]:
         f"{_PREFIX}SubscriptionProject": project,
         f"{_PREFIX}TopicPublishTime": rfc3339(source.publish_time),
     }
+
+
+def rfc3339(nanoseconds: int) -> str:
+    """An instant as the wire writes it: UTC, to the millisecond."""
+    seconds, rest = divmod(nanoseconds, SECOND)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1_000_000:03}Z"

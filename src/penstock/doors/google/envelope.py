@@ -11,7 +11,7 @@ import json
 from typing import Any, NamedTuple
 
 from penstock.broker.consuming import Delivery
-from penstock.doors.google.instants import rfc3339
+from penstock.doors.google.deadletters import rfc3339
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _OURS = frozenset(

@@ -1,6 +1,5 @@
 """How errors look on this door: one table from the error tree to gRPC codes, one from those to HTTP statuses.
 
-The rule kept here: every class of the tree has a row (a test walks it); a bug is INTERNAL and says nothing more.
 UNKNOWN is never sent: clients repeat it for minutes.
 """
 

@@ -1,7 +1,4 @@
-"""gRPC health (grpc.health.v1): whether the server takes calls.
-
-The rule kept here: the answer is the server's own condition, for the server as a whole ("") and for each service.
-"""
+"""gRPC health (grpc.health.v1): whether the server takes calls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Update masks: which fields of a resource an update may set, down to their parts.
-
-The rule kept here: a path is read as the .proto spells it, with production's words for one that is unknown or may
-not change; a field named in the mask and absent from the update is cleared.
-"""
+"""Update masks: which fields of a resource an update may set, down to their parts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The message types of the wire, from a description shipped beside this file.
 
-The rule kept here: one private pool, so that a program may use this door and the official client at once. How the
-description is made: tests/doors/google/descriptors.py.
+A private pool, so that a program may use this door and the official client at once. How the description is made:
+tests/doors/google/descriptors.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Resource names: what may be one, and how they are taken apart.
-
-The rule kept here: a name is checked where it comes in, with production's words, and then used as it is: the names
-of this door are the broker's names.
-"""
+"""Resource names: what may be one, and how they are taken apart."""
 
 from __future__ import annotations
 

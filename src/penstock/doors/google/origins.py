@@ -1,8 +1,4 @@
-"""Web pages and this door: whose scripts may call it.
-
-The rule kept here: pages of this machine are welcome, as with the official emulator; others only if the operator says
-so. A browser says where a page came from (Origin), and a page cannot forge it.
-"""
+"""Web pages and this door: whose scripts may call it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lists in pages: sorted by name, each page with the token of the next.
-
-The rule kept here: a token is the last name given, so that a list goes on rightly whatever came or went meanwhile.
-"""
+"""Lists in pages: sorted by name, each page with the token of the next."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""IAM policies: kept and given back, on topics, subscriptions, snapshots and schemas. Nobody is held to them.
-
-The rule kept here: a policy belongs to one incarnation of a resource: what is deleted and made anew has none.
-"""
+"""IAM policies: kept and given back, on topics, subscriptions, snapshots and schemas. Nobody is held to them."""
 
 from __future__ import annotations
 

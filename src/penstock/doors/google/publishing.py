@@ -1,7 +1,4 @@
-"""Publish: the limits of production, then one call of the broker.
-
-The rule kept here: a request is checked whole before any of it is taken, and a message is looked at once.
-"""
+"""Publish: the limits of production, then one call of the broker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Numbers and durations within their bounds, refused with production's words.
-
-The rule kept here: "The value for X is too small. You passed N in the request, but the minimum value is M."
-"""
+"""Numbers and durations within their bounds, refused with production's words."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Any
 
 from penstock.doors.google.errors import invalid
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
+MINUTE, DAY = 60, 86400
 
 
 def within(name: str, value: float, least: float | None, most: float | None) -> None:

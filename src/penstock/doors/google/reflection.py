@@ -1,8 +1,4 @@
-"""gRPC server reflection (v1 and v1alpha), so that grpcurl and its like can ask what is here.
-
-The rule kept here: the services are those of the method table; their files are the ones the wire's messages come
-from, with the services written into them.
-"""
+"""gRPC server reflection (v1 and v1alpha), so that grpcurl and its like can ask what is here."""
 
 from __future__ import annotations
 

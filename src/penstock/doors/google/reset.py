@@ -1,7 +1,4 @@
-"""Forgetting everything, for tests that share one server.
-
-The rule kept here: only where the operator said so; subscriptions go before their topics, and every door sees it.
-"""
+"""Forgetting everything, for tests that share one server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """REST over the same methods as gRPC: JSON in, JSON out.
 
-The rule kept here: a request is one of the messages of the wire, put together from path, query and body; everything
-else, errors included, is the method's. A body may repeat what the path says: the path counts.
+A body may repeat what the path says: the path counts.
 """
 
 from __future__ import annotations

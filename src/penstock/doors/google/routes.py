@@ -1,8 +1,4 @@
-"""The paths of the REST API: which method a verb and a path mean, and where the path's name goes. Pure.
-
-The rule kept here: one row per method of the public API (a test walks Google's own list of them), and a path is taken
-apart by its slashes and its last colon, never by a pattern engine.
-"""
+"""The paths of the REST API: which method a verb and a path mean, and where the path's name goes. Pure."""
 
 from __future__ import annotations
 

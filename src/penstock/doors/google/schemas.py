@@ -1,8 +1,4 @@
-"""Schemas and their revisions: the SchemaService.
-
-The rule kept here: a schema is one document of the broker, its revisions oldest first; a definition is checked
-before it is kept, so that every revision on record can be held against a message.
-"""
+"""Schemas and their revisions: the SchemaService."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The port of the Google door: gRPC over HTTP/2 and REST over HTTP/1.1 behind one socket.
 
-The rule kept here: the first bytes of a connection say what it speaks (HTTP/2 clients without TLS begin with its
-preface), and from then on it belongs to that protocol alone. One timer watches the deadlines of all of them.
+The first bytes of a connection say which: HTTP/2 clients without TLS begin with its preface.
 """
 
 from __future__ import annotations

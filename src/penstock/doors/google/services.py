@@ -1,7 +1,4 @@
-"""Every method of the door, by service and name: the one table behind gRPC, REST and reflection.
-
-The rule kept here: a method that is not in this table does not exist, and what is in it exists on every transport.
-"""
+"""Every method of the door, by service and name: the one table behind gRPC, REST and reflection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Snapshots, and seeking to them or to an instant.
-
-The rule kept here: a snapshot is the broker's; this file only names it, dates it and finds it.
-"""
+"""Snapshots, and seeking to them or to an instant."""
 
 from __future__ import annotations
 

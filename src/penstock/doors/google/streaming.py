@@ -4,7 +4,7 @@
     later ones:    acks, deadlines, a new deadline for the stream, or nothing at all (I am still here)
 
 The rule kept here: no more is leased than the client has room for and than the connection takes, so a client that
-does not read or does not ack costs one response and its outstanding, whatever waits in the subscription.
+does not read or does not ack costs one response and what is outstanding on it, whatever waits in the subscription.
 """
 
 from __future__ import annotations
@@ -126,11 +126,8 @@ class Listener:
 
     async def _next_batch(self) -> tuple[list[Delivery], asyncio.Future[None] | None]:
         """A batch and what to wait for before it may leave; nothing, if something else happened first."""
-        queue, outstanding = self._queue, self._outstanding
-        most, most_bytes = (
-            min(outstanding.room_messages, MESSAGES_AT_ONCE),
-            min(outstanding.room_bytes, RESPONSE_BYTES_MAX),
-        )
+        queue, held = self._queue, self._outstanding
+        most, most_bytes = min(held.room_messages, MESSAGES_AT_ONCE), min(held.room_bytes, RESPONSE_BYTES_MAX)
         seconds, holder = self._deadline_seconds, self._holder
         at_hand = queue.decide_pull(self._name, most, lease_seconds=seconds, max_bytes=most_bytes, holder=holder)
         if at_hand.deliveries:

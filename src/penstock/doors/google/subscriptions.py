@@ -1,8 +1,4 @@
-"""Subscriptions as Pub/Sub describes them, kept as subscriptions of the broker.
-
-The rule kept here: the same as for topics. A Subscription becomes options here and nowhere else, with every bound of
-production checked on the way, for a create and for an update alike.
-"""
+"""Subscriptions as Pub/Sub describes them, kept as subscriptions of the broker."""
 
 from __future__ import annotations
 

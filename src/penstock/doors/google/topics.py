@@ -1,8 +1,4 @@
-"""Topics as Pub/Sub describes them, kept as topics of the broker.
-
-The rule kept here: what the broker acts on (labels, retention) is in its options; everything else a client may set
-is kept beside them as the message it sent, and given back as it was. Both become one Topic again when asked for.
-"""
+"""Topics as Pub/Sub describes them, kept as topics of the broker."""
 
 from __future__ import annotations
 

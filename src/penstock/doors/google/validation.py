@@ -1,8 +1,4 @@
-"""Messages held against the schema of their topic.
-
-The rule kept here: a message is accepted if one revision of the range that its topic allows fits it, the newest
-first, and it then says which one. Compiled schemas are remembered: publishing must not parse one each time.
-"""
+"""Messages held against the schema of their topic."""
 
 from __future__ import annotations
 

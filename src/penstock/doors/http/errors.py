@@ -1,7 +1,4 @@
-"""How errors look on this door: one table from the error tree to HTTP statuses, one JSON shape for all of them.
-
-The rule kept here: every class of the tree has a row (a test walks it), and a bug has only its status.
-"""
+"""How errors look on this door: one table from the error tree to HTTP statuses, one JSON shape for all of them."""
 
 from __future__ import annotations
 

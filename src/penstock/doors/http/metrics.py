@@ -1,7 +1,6 @@
 """Statistics in, Prometheus text out (exposition format 0.0.4), without I/O.
 
-The rule kept here: one table says every metric once, with its help and where its number comes from. Written by hand,
-because the numbers are there already: 10,000 topics and 10,000 subscriptions took 80 ms, without objects in between.
+Written by hand, because the numbers are there already: 10,000 topics and 10,000 subscriptions took 80 ms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the operating system says of this process: CPU time, memory, open files, its start.
-
-The rule kept here: what cannot be read is left out, never guessed and never an error.
-"""
+"""What the operating system says of this process: CPU time, memory, open files, its start."""
 
 from __future__ import annotations
 

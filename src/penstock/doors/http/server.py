@@ -1,8 +1,4 @@
-"""The HTTP door: health for the one who restarts, readiness for the one who routes, metrics for the one who looks.
-
-The rule kept here: nothing here changes state, every answer is made from what is already counted, and a request
-that no route knows gets JSON that says so.
-"""
+"""The HTTP door: health for the one who restarts, readiness for the one who routes, metrics for the one who looks."""
 
 from __future__ import annotations
 

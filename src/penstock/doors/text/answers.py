@@ -1,8 +1,4 @@
-"""What is owed to a client, from the moment it is decided until it is durable and said.
-
-The rule kept here: answers leave in the order of the requests (T-023), each in the version of what it answers, and
-version 01 is owed none.
-"""
+"""What is owed to a client, from the moment it is decided until it is durable and said."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""How errors look on this door: the codes of the protocol, and one table from the error tree to them.
-
-The rule kept here: every class of the tree has a row (a test walks it), every code is in docs/text-protocol.md, and
-a bug has only its code.
-"""
+"""How errors look on this door: the codes of the protocol, and one table from the error tree to them."""
 
 from __future__ import annotations
 

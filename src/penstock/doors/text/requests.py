@@ -1,8 +1,4 @@
-"""What a client can ask for, and how a frame is read as one of these requests.
-
-The rule kept here: a frame is a request or a fault, never an exception. Consecutive sends to a queue, and consecutive
-acknowledgements, are one request with many contents: what a client sends together is carried out together.
-"""
+"""What a client can ask for, and how a frame is read as one of these requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the door asks of the operating system: descriptors, keep-alive, a place in the file system.
-
-The rule kept here: what one platform does not know is left out; a path that is not ours is never removed.
-"""
+"""What the door asks of the operating system: descriptors, keep-alive, a place in the file system."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What makes a header block a request (RFC 9113, section 8): the checks, and the memory of blocks that come again.
-
-The rule kept here: a block is judged once. A request that breaks a rule is malformed and never reaches a method.
-"""
+"""What makes a header block a request (RFC 9113, section 8): the checks, and the memory of blocks that come again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The frames of HTTP/2 (RFC 9113) as bytes: how they are cut out of what arrives, and how ours are written.
-
-The rule kept here: no I/O and no state but the bytes not yet complete; a frame longer than was allowed is refused
-before it is collected, and a control frame is checked before it is read.
-"""
+"""The frames of HTTP/2 (RFC 9113) as bytes: how they are cut out of what arrives, and how ours are written."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Header compression (RFC 7541): decoding in full, encoding as plain literals.
-
-The rule kept here: a header block either decodes or raises HeaderError, and neither its size nor what it unfolds to
-passes the limit.
-"""
+"""Header compression (RFC 7541): decoding in full, encoding as plain literals."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The Huffman code of HPACK (RFC 7541, appendix B).
 
-The rule kept here: the code is canonical, so its lengths are all that is written down; decoding walks a table four
-bits at a time, and padding is checked as the RFC asks.
+The code is canonical, so its lengths are all that is written down; decoding walks a table four bits at a time.
 """
 
 from __future__ import annotations
