@@ -1,24 +1,30 @@
 """Made-up histories: whatever listeners, clocks and closings do, every message is handled and no ack is undone.
 
 The rule kept here: Hypothesis chooses; the model is one sentence. A message that was acked in time is never delivered
-again, and at the end, when everybody acks, every message has been delivered to every subscription.
+again, and at the end, when everybody acks, every message has been delivered to every subscription. Time is the clock's
+alone: whatever waits for something that never comes, or never rests, fails after so many turns of the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from penstock import ManualClock, Message, PubSub, Subscription, Topic
 from penstock.broker.model import SECOND
 from penstock.engine.clock import sleep_until
+from penstock.pubsub.settlement import Settlement
 
-ANSWERS = ("ack", "ack", "ack", "nack", "raise", "nothing", "later", "extend", "respond", "slow")
+NEWS_SECONDS_MAX = 20
+TURNS_MAX = 100_000  # of the event loop in one history; the longest take some thousands
+
+ANSWERS = ("ack", "ack", "ack", "nack", "raise", "nothing", "later", "extend", "respond", "slow", "slow", "slow")
 FLOW = st.fixed_dictionaries({"max_messages": st.integers(1, 5), "allow_excess_messages": st.booleans()})
 OPTIONS = st.fixed_dictionaries(
     {
@@ -26,14 +32,14 @@ OPTIONS = st.fixed_dictionaries(
         "flow_control": FLOW,
         "enable_message_ordering": st.booleans(),
         "enable_exactly_once_delivery": st.booleans(),
-        "max_extension_time": st.sampled_from([0, 7, 3600]),
+        "max_extension_time": st.sampled_from([0, 7, 3600, 3600]),
         "close_options": st.fixed_dictionaries({"behavior": st.sampled_from(["NACK", "WAIT"])}),
     }
 )
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.integers(1, 6)),
-        st.tuples(st.just("wait"), st.integers(1, 40)),
+        st.tuples(st.just("wait"), st.integers(1, 60)),
         st.tuples(st.sampled_from(["close", "open", "limit", "read", "pull"]), st.integers(1, 5)),
     ),
     max_size=25,
@@ -155,7 +161,7 @@ class History:
         finally:
             self.hurried = False
 
-    async def finish(self) -> None:
+    async def finish(self, _: int) -> None:
         """Everybody acks from now on."""
         self.answers = []
         self.subscription.open()
@@ -178,12 +184,33 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-@settings(max_examples=60, deadline=None)
-@given(OPTIONS, st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=12), STEPS)
-def test_every_message_is_handled_and_no_ack_undone(
-    options: dict[str, Any], answers: list[str], steps: list[tuple[str, int]]
-) -> None:
-    asyncio.run(_tell(options, answers, steps))
+class BoundedLoop(asyncio.SelectorEventLoop):
+    """Nothing in it goes by real time, and from outside comes only the news that a store is closed."""
+
+    turns = 0
+
+    def _run_once(self) -> None:
+        self.turns += 1
+        if self.turns > TURNS_MAX:
+            self.turns = 0  # for those who clean up
+            raise AssertionError("There is always something to do")
+        if not (self._ready or self._stopping):  # type: ignore[attr-defined]
+            seconds = NEWS_SECONDS_MAX if self._default_executor else 0  # type: ignore[attr-defined]
+            self._process_events(self._selector.select(seconds))  # type: ignore[attr-defined]
+            if not self._ready:  # type: ignore[attr-defined]
+                raise AssertionError("All wait, and nothing comes")
+        super()._run_once()  # type: ignore[misc]
+
+
+HISTORIES = given(OPTIONS, st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=12), STEPS)
+
+
+def _run(options: dict[str, Any], answers: list[str], steps: list[tuple[str, int]]) -> None:
+    with asyncio.Runner(loop_factory=BoundedLoop) as runner:
+        runner.run(_tell(options, answers, steps))
+
+
+test_every_message_is_handled_and_no_ack_undone = settings(max_examples=60, deadline=None)(HISTORIES(_run))
 
 
 async def _tell(options: dict[str, Any], answers: list[str], steps: list[tuple[str, int]]) -> None:
@@ -195,12 +222,33 @@ async def _tell(options: dict[str, Any], answers: list[str], steps: list[tuple[s
     subscription.on("message", history.listen)
     subscription.on("error", history.errors.append)
     subscription.open()
-    async with asyncio.timeout(20):  # only a failing history takes so long
-        for name, number in steps:
-            step: Callable[[int], Any] = getattr(history, name)
-            await step(number)
-        await history.finish()
-        await history.close(0)  # what was never answered is not waited for: the clock stands still
-        await pubsub.close()
+    # What was never answered is not waited for at the end: the clock stands still.
+    for name, number in [*steps, ("finish", 0), ("close", 0)]:
+        step: Callable[[int], Coroutine[Any, Any, None]] = getattr(history, name)
+        await step(number)
+        assert {type(error) for error in history.errors} <= {ValueError}, history.errors
+    await pubsub.close()
     assert not pubsub.session.tasks
-    assert {type(error) for error in history.errors} <= {ValueError}, history.errors
+
+
+def _acks_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settlement, "_ack_all", lambda self, messages, *, lapsed: False)
+
+
+def _leases_are_not_extended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settlement, "hold", lambda self, messages, seconds: None)
+
+
+def _closing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def planted(self: Settlement) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Settlement, "drain", planted)
+
+
+@pytest.mark.parametrize("plant", [_acks_are_dropped, _leases_are_not_extended, _closing_waits_for_ever])
+def test_a_planted_bug_is_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that makes a program wait for ever: it fails, it does not hang."""
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        settings(max_examples=300, deadline=None, database=None, phases=[Phase.generate])(HISTORIES(_run))()

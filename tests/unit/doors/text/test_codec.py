@@ -326,12 +326,24 @@ def test_every_refusal_of_the_codec_is_in_the_table_of_the_document() -> None:
 
 
 @settings(deadline=None, max_examples=500)
-@given(st.lists(st.binary(max_size=200), max_size=10))
-def test_random_bytes_are_faults_and_never_exceptions(pieces: list[bytes]) -> None:
-    decoder = Decoder(maxima(CONTENT_MAX))
-    for piece in pieces:
-        if not decoder.broken:
-            decoder.feed(piece)
+@given(
+    st.lists(
+        st.binary(max_size=200) | st.sampled_from([SEND_LINES, CONSUME_LINES, ACKNOWLEDGE_LINES[:-9]]), max_size=10
+    )
+)
+def test_random_bytes_are_faults_wherever_they_are_cut(pieces: list[bytes]) -> None:
+    """A fault that breaks the stream is the last event; byte for byte or at once, the events are the same."""
+    text = b"".join(pieces)
+    at_once, slowly = Decoder(maxima(CONTENT_MAX)), Decoder(maxima(CONTENT_MAX))
+    expected = flat(at_once.feed(text))
+    events: list[Event] = []
+    for place in range(len(text)):
+        if not slowly.broken:
+            events += slowly.feed(text[place : place + 1])
+    assert flat(events) == expected
+    assert slowly.broken == at_once.broken
+    if at_once.broken:
+        assert isinstance(expected[-1], Fault)
 
 
 def test_a_message_counts_although_something_else_stands_where_its_line_feed_should() -> None:
