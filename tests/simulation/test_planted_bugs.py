@@ -17,14 +17,16 @@ from hypothesis.stateful import run_state_machine_as_test
 from penstock import InternalError
 from penstock.broker import consuming, returning
 from penstock.broker.broker import Broker
-from penstock.broker.facts import Acked, Fact
+from penstock.broker.facts import Acked, Fact, Returned
 from penstock.broker.leases import Entry
 from penstock.broker.log import LogCache
 from penstock.broker.model import Batch, Message
 from penstock.broker.ordering import Lane
+from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
 from penstock.doors.text.queues import Queues
 from penstock.engine.commits import Pipeline
+from penstock.engine.deadletters import DeadLetterWatch
 from penstock.engine.engine import Face
 from tests.simulation import test_broker_power_cuts as power_cuts
 from tests.simulation.seeds import seeded
@@ -154,6 +156,18 @@ def _asked_for_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogCache, "load", planted)
 
 
+def _said_of_messages_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log's line on dead letters looks at messages that a later fact of the same command removed."""
+    look = DeadLetterWatch._look
+
+    def planted(self: DeadLetterWatch, fact: Fact, subscription: Subscription, state: State, now: int) -> None:
+        if isinstance(fact, Returned) and subscription.options.dead_letter_topic not in state.topic_names:
+            assert all(subscription.outstanding[offset].attempts for offset in fact.offsets)
+        look(self, fact, subscription, state, now)
+
+    monkeypatch.setattr(DeadLetterWatch, "_look", planted)
+
+
 def _stuck_letters_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.broker.returning.stuck_backoff", lambda options, attempts: 0)
 
@@ -177,6 +191,7 @@ FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options that every subsc
 FOUND_BY_READERS: list[Plant] = [
     _loaded_over_the_next_chunk,
     _asked_for_leaves_first,
+    _said_of_messages_that_left,
 ]
 FOUND_BY_CUTS: list[Plant] = [
     _acks_not_written,

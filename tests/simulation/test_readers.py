@@ -7,6 +7,7 @@ time, none is lost or comes back after its ack, whatever the sizes of the caches
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,7 @@ from hypothesis.stateful import (
 from penstock import Draft, Limits, ManualClock, SubscriptionOptions
 from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.log import Sizes
+from penstock.broker.model import SECOND
 from penstock.broker.publishing import Appended
 from penstock.engine.async_queue import AsyncMessageQueue
 from tests.simulation.schedule import Scheduled
@@ -33,6 +35,7 @@ from tests.simulation.sizes import LOG_SIZES, check_cache
 
 LEASE_SECONDS = 60
 ATTEMPTS_MAX = 2
+KEPT_SECONDS = 30  # by `short`: its messages may leave while somebody has them
 SUBSCRIPTIONS = {
     "plain": SubscriptionOptions(lease_seconds=LEASE_SECONDS),
     "ordered": SubscriptionOptions(lease_seconds=LEASE_SECONDS, ordering=True, ordering_window=3),
@@ -40,15 +43,21 @@ SUBSCRIPTIONS = {
     "mortal": SubscriptionOptions(
         lease_seconds=LEASE_SECONDS, dead_letter_topic="dead", max_delivery_attempts=ATTEMPTS_MAX
     ),
+    "short": SubscriptionOptions(
+        lease_seconds=LEASE_SECONDS,
+        retention_seconds=KEPT_SECONDS,
+        dead_letter_topic="nowhere",  # never made
+        max_delivery_attempts=1,
+    ),
 }
-NAMES = st.sampled_from(["plain", "plain", "plain", *SUBSCRIPTIONS])
+NAMES = st.sampled_from(["plain", "plain", "plain", "short", "short", *SUBSCRIPTIONS])
 
 
 class History:
     """What became of the messages of one subscription, as its consumers see it."""
 
     def __init__(self, options: SubscriptionOptions) -> None:
-        self.mortal = bool(options.dead_letter_topic)
+        self.mortal = options.dead_letter_topic == "dead"
         self.free: dict[int, bytes] = {}  # to be delivered, by offset
         self.held: dict[int, Delivery] = {}
         self.acked: set[int] = set()
@@ -84,6 +93,7 @@ class Readers(RuleBasedStateMachine):
         self.world = Scheduled(clock=self.clock, sizes=sizes, limits=Limits(retention_seconds=retention))
         self.histories = {name: History(options) for name, options in SUBSCRIPTIONS.items()}
         self.published = 0
+        self.published_at: list[int] = []  # by offset
         for topic in ("topic", "dead"):
             self.world.do(self.queue.create_topic(topic))
         self.world.do(self.queue.create_subscription("graves", "dead"))
@@ -102,12 +112,24 @@ class Readers(RuleBasedStateMachine):
             return
         try:
             self.world.finish()
+            short = self.histories.pop("short")
             for name, history in self.histories.items():
                 self._drain(name, history)
+            self._outlive(short)
             dead = [data for history in self.histories.values() for data in history.dead]
             assert sorted(dead) == sorted(m.data for m in self.world.do(self.queue.read("dead", 0, 10**6)))
         finally:
             self.world.close()
+
+    def _outlive(self, history: History) -> None:
+        """What is young is there, acked or held or to come; then nothing is, as soon as somebody looks."""
+        now, left = self.clock.now(), history.free.keys() | history.held.keys()
+        young = [offset for offset in left if now - self.published_at[offset] <= KEPT_SECONDS * SECOND]
+        assert self.queue.backlog("short").messages >= len(young), f"not all of {young} are there"
+        self.clock.advance(KEPT_SECONDS + 2)
+        self.world.do(self.queue.commit())  # the look that begins by itself comes to its end
+        assert self.world.do(self.queue.pull("short", 10)) == []
+        assert self.queue.backlog("short").messages == 0
 
     def _drain(self, name: str, history: History) -> None:
         """What is left comes, once, as soon as what its keys wait for is acked."""
@@ -125,6 +147,7 @@ class Readers(RuleBasedStateMachine):
     def publish(self, count: int, attribute: str, key: str) -> None:
         drafts = [Draft(b"%d" % (self.published + place), {"a": attribute}, key) for place in range(count)]
         self.published += count
+        self.published_at += [self.clock.now()] * count
         for name, history in self.histories.items():
             if name != "filtered" or attribute == "1":
                 tail = self.queue.topic("topic").tail
@@ -161,10 +184,14 @@ class Readers(RuleBasedStateMachine):
         ack = ack or name == "ordered"  # a nack would end the leases of later messages of its key as well
         receipts = [each.receipt for each in taken]
         (history.ack if ack else history.fail)(taken)
-        self.world.begin((self.queue.ack if ack else self.queue.nack)(receipts), self._settled)
+        then = self._settled if name != "short" else self._settled_in_time_or_not
+        self.world.begin((self.queue.ack if ack else self.queue.nack)(receipts), then)
 
     def _settled(self, settled: Settled) -> None:
         assert not settled.stale
+
+    def _settled_in_time_or_not(self, settled: Settled) -> None:
+        assert not settled.malformed
 
     # ------------------------------------------------------------------ what happens to them
 
@@ -181,14 +208,14 @@ class Readers(RuleBasedStateMachine):
                 self.world.go_on(choice)
 
     @precondition(lambda self: self.is_quiet())
-    @rule(seconds=st.sampled_from([2, LEASE_SECONDS + 1]))
-    def advance(self, seconds: int) -> None:
-        """Housekeeping begins; leases end."""
+    @rule(seconds=st.sampled_from([2, LEASE_SECONDS + 1, LEASE_SECONDS + 1]), alone=st.booleans())
+    def advance(self, seconds: int, alone: bool) -> None:
+        """Housekeeping begins, alone or with somebody who hands over what it has decided so far; leases end."""
         self.clock.advance(seconds)
         if seconds > LEASE_SECONDS:
             for history in self.histories.values():
                 history.fail(history.take(10**6))
-        self.world.begin(self.queue.commit())
+        self.world.begin(asyncio.sleep(0) if alone else self.queue.commit())
 
     @precondition(lambda self: self.is_quiet())
     @rule(back=st.integers(0, 20))
@@ -205,6 +232,7 @@ class Readers(RuleBasedStateMachine):
     def the_cache_is_whole(self) -> None:
         if hasattr(self, "world"):
             check_cache(self.queue._broker.cache)
+            assert not self.queue.internal_errors
 
 
 def test_readers_do_not_disturb_each_other(rounds: Callable[[int, int], int]) -> None:

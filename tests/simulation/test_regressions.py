@@ -6,6 +6,7 @@ import pytest
 
 from penstock import Draft, InvalidArgumentError, ManualClock, MessageQueue, SubscriptionOptions
 from penstock.broker.log import Sizes
+from tests.simulation.schedule import Scheduled
 from tests.simulation.stores import MemoryStore
 
 TINY = 1  # bytes: the cache keeps what was read or published last, and nothing else
@@ -145,3 +146,21 @@ def test_a_pull_ends_where_a_held_message_and_the_next_one_do_not_fit_the_cache_
     assert [message.data for message in queue.pull("s", 1)] == [b"3"]
     clock.advance(1)
     assert [message.data for message in queue.pull("s", 1)] == [b"1"]
+
+
+def test_what_is_published_while_retention_is_looked_at_stays() -> None:
+    """The journal had nothing young enough, and what came until its answer was there went with the old."""
+    clock = ManualClock()
+    world = Scheduled(clock=clock)
+    queue = world.queue
+    world.do(queue.create_topic("t"))
+    world.do(queue.create_subscription("s", "t", SubscriptionOptions(retention_seconds=10)))
+    world.do(queue.publish("t", [Draft(b"old")]))
+    clock.advance(11)
+    world.begin(queue.pull("s", 10))
+    world.go_on(0)  # the journal looks
+    world.begin(queue.publish("t", [Draft(b"young")]))
+    world.finish()
+    backlog = queue.backlog("s").messages
+    world.close()
+    assert backlog == 1

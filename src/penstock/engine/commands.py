@@ -164,8 +164,9 @@ def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
     at = now()
     offsets = {}
     for time in broker.retention_times(at, topic):
+        tail = topic.tail  # what is published until the answer is there is younger
         found = yield Find(topic.number, time)
-        offsets[time] = topic.tail if found is None else found
+        offsets[time] = tail if found is None else found
     fullest = yield from _first_within_cap(broker, topic)
     positions: dict[int, int] = {}
     while topic.number in broker.state.topics:
