@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+TESTS = Path(__file__).parent
+LONG = ("simulation", "acceptance")  # folders
 NIGHTLY = bool(os.environ.get("PENSTOCK_NIGHTLY"))
 
 # Every change is judged by the same examples, so that a red run means the change; the night looks for new ones.
@@ -35,3 +38,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if NIGHTLY and "rounds" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.nightly)
+    items[:] = long_first(items)
+
+
+def long_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Two workers get half of the list each, and the first to finish takes from the end of what the other has left.
+
+    So each half begins with long tests, one with Spark's and one with the simulations, and ends with short ones.
+    """
+    spark, long, short = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        (spark if folder == "spark" else long if folder in LONG else short).append(item)
+    between = max(len(items) // 2 - len(long), 0)
+    return [*long, *short[:between], *spark, *short[between:]]
