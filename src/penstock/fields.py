@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 
 def setting(default: T, help: str, *, secret: bool = False, name: str = "") -> T:  # noqa: A002 - as in typer
     """A field that is a setting. A `secret` is never shown; `name` replaces section_field as the flat name."""
-    made: T = field(default=default, metadata={"help": help, "secret": secret, "name": name})
+    made: T = field(default=default, repr=not secret, metadata={"help": help, "secret": secret, "name": name})
     return made
 
 

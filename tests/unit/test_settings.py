@@ -176,3 +176,8 @@ def test_every_setting_that_holds_credentials_is_kept_secret() -> None:
     """A new one is found by its name."""
     words = ("token", "secret", "password", "accounts")
     assert {name for name in SETTINGS if any(word in name for word in words)} == set(SECRETS)
+
+
+def test_a_secret_is_not_in_the_text_of_the_settings() -> None:
+    settings = load(dict.fromkeys(SECRETS, "hunter2:aHVudGVyMg=="))
+    assert "hunter2" not in repr(settings)
