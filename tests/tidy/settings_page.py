@@ -12,13 +12,13 @@ from penstock.settings import DOORS, SETTINGS, Setting
 HEAD = """\
 # Settings
 
-Flags win over environment variables, those over a TOML file (`--config FILE` or `PENSTOCK_CONFIG`),
-those over the defaults. The variable of a setting is `PENSTOCK_` and its name in capitals:
-`PENSTOCK_AZURE_PORT`. A wrong value is refused with one sentence that names the setting as it was
-spelled; a secret is never repeated.
+Flags win over environment variables, those over a TOML file (`--config FILE` or
+`PENSTOCK_CONFIG`), those over the defaults. The variable of a setting is `PENSTOCK_` and its name
+in capitals: `PENSTOCK_AZURE_PORT`. A wrong value is refused with one sentence that names the
+setting as it was spelled; a secret is never repeated.
 
-In the file a setting is a key at the top (`azure_port = 0`) or a key in the table of its door, without
-the door's name:
+In the file a setting is a key at the top (`azure_port = 0`) or a key in the table of its door,
+without the door's name:
 
 ```toml
 retention_seconds = 3600
@@ -28,13 +28,13 @@ port = 0
 poison_after = 5
 ```
 
-A port is a number, 0 for any free one, or `off` for a closed door. A list is one flag per name; in a
-variable its names are separated by commas. A switch is `true` or `false` in a variable, and a flag
-without a value on the command line. Other users of a machine can see the flags of a process: give
-tokens and keys in a variable or in the file.
+A port is a number, 0 for any free one, or `off` for a closed door. A list is one flag per name;
+in a variable its names are separated by commas. A switch is `true` or `false` in a variable, and
+a flag without a value on the command line. Other users of a machine can see the flags of a
+process: give tokens and keys in a variable or in the file.
 
-This page is written from the fields in `src/penstock/settings.py` and `src/penstock/doors/*/options.py`
-by `make docs`.
+This page is written from the fields in `src/penstock/settings.py` and
+`src/penstock/doors/*/options.py` by `make docs`.
 """
 PAGES = {"pubsub": "google", "azure": "azure", "text": "text", "flight": "flight", "http": ""}
 
