@@ -56,6 +56,10 @@ class HostGuard:
         self._guarded = is_loopback(bound)
         self._names = {bound.lower(), *(host_of(name) for name in names)} - {""}
 
+    def listens_at(self, addresses: Iterable[str]) -> None:
+        """The addresses that `bound` led to: a name, or a short form like 127.1, may mean loopback as well."""
+        self._guarded = self._guarded or all(map(is_loopback, addresses))
+
     def allows(self, header: str) -> bool:
         name = host_of(header)
         return not self._guarded or name in self._names or is_loopback(name)

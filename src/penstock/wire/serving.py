@@ -57,6 +57,7 @@ class Connections:
         self.now = clock()  # of the last sweep, for deadlines that need no better
         self.stopping = False
         self.on_sweep: list[Callable[[], None]] = []
+        self.addresses: list[str] = []  # bound, without their ports
         self._log = log
         self._max = connections_max
         self._per_address_max = connections_per_address_max
@@ -92,8 +93,9 @@ class Connections:
             ssl_shutdown_timeout=self._linger_seconds if tls else None,
         )
         self._begin(server)
-        name = server.sockets[0].getsockname()
-        return str(name[0]), int(name[1])
+        names = [each.getsockname() for each in server.sockets]
+        self.addresses += [str(name[0]) for name in names]
+        return self.addresses[0], int(names[0][1])
 
     async def listen_on_unix(self, make: Callable[[], asyncio.Protocol], bound: socket.socket) -> None:
         self._begin(await asyncio.get_running_loop().create_unix_server(make, sock=bound, backlog=BACKLOG))

@@ -60,6 +60,8 @@ class Answer(NamedTuple):
 
 
 class Scene:
+    bound = "127.0.0.1"
+
     def __init__(self) -> None:
         self.condition = Condition()
         self.condition.doors["http"] = OPEN
@@ -72,7 +74,7 @@ class Scene:
 
     async def _ask(self, exchange: Callable[[int], Answer]) -> Answer:
         door = HttpDoor(
-            host="127.0.0.1",
+            host=self.bound,
             port=0,
             statistics=self.counted,
             condition=self.condition,
@@ -274,6 +276,12 @@ def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(scene: Scene) -
 )
 def test_a_page_that_points_its_name_at_this_machine_gets_nothing(scene: Scene, host: str, status: int) -> None:
     assert scene.ask("/metrics", host=host).status == status
+
+
+def test_a_short_form_of_loopback_is_guarded_as_well(scene: Scene) -> None:
+    scene.bound = "127.1"
+    assert scene.ask("/metrics", host="evil.example").status == 403
+    assert scene.ask("/metrics", host="localhost").status == 200
 
 
 def leaves(kind: type[errors.PenstockError]) -> Iterator[type[errors.PenstockError]]:

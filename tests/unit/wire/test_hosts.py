@@ -135,3 +135,13 @@ def test_every_form_of_loopback_is_guarded(bound: str) -> None:
 @pytest.mark.parametrize("bound", ["0.0.0.0", "::", "10.0.0.1", "broker.example"])
 def test_beyond_this_machine_every_host_is_answered(bound: str) -> None:
     assert HostGuard(bound).allows("penstock.example")
+
+
+def test_a_name_that_leads_to_loopback_alone_is_guarded() -> None:
+    guard = HostGuard("Broker.example")
+    guard.listens_at(["10.0.0.1", "127.0.0.1"])
+    assert guard.allows("evil.example")
+    guard.listens_at(["127.0.1.1", "::1"])
+    assert not guard.allows("evil.example")
+    assert guard.allows("broker.example:80")
+    assert guard.allows("127.0.1.1")

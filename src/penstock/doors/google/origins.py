@@ -13,12 +13,12 @@ _METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 class Origins:
     def __init__(self, bound: str, origins: Iterable[str]) -> None:
         """`origins`: allowed besides this machine's own; "*" allows every page."""
-        self._hosts = HostGuard(bound)
+        self.hosts = HostGuard(bound)
         self._origins = {origin.rstrip("/").lower() for origin in origins}
 
     def refusal(self, request: Request) -> str:
         """Why a request may not be; empty if it may."""
-        if not self._hosts.allows(request.header("host")):
+        if not self.hosts.allows(request.header("host")):
             return "This server does not answer to that Host."
         origin = request.header("origin")
         if origin and not self._allows(origin):

@@ -77,9 +77,10 @@ class GoogleDoor:
             connections_per_address_max=CONNECTIONS_MAX,
             linger_seconds=self.limits.linger_seconds,
         )
+        self._origins = Origins(host, options.cors_origins)
         self._rest = Rest(
             self._calls,
-            Origins(host, options.cors_origins),
+            self._origins,
             Reset(queue).run if options.reset else None,
             {CERTS_PATH: tokens.certs, DISCOVERY_PATH: lambda: tokens.discovery(self.url)},
         )
@@ -108,6 +109,7 @@ class GoogleDoor:
         tls = server_context(self.name, self._options.tls_cert, self._options.tls_key, protocols=["h2", "http/1.1"])
         host, port = await self.connections.listen(lambda: Newcomer(self), self._host, self._port, tls)
         self.address = join_address(host, port)
+        self._origins.hosts.listens_at(self.connections.addresses)
         self._own_ports.add(port)
         self._queue.watch(self._services.flow_control)
         self._push.start()

@@ -77,6 +77,7 @@ class HttpDoor:
 
     async def start(self) -> None:
         self.address = join_address(*await self._server.start(self._host, self._port))
+        self._hosts.listens_at(self._server.connections.addresses)
 
     async def stop(self, grace_seconds: float) -> None:
         await self._server.stop(grace_seconds)
