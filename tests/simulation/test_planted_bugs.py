@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from penstock import InternalError
-from penstock.broker import consuming, returning
+from penstock.broker import receipts, returning
 from penstock.broker.broker import Broker
 from penstock.broker.facts import Acked, Fact, Returned
 from penstock.broker.leases import Entry
@@ -59,11 +59,11 @@ def _reply_before_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _every_receipt_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "_is_good", lambda *_: True)
+    monkeypatch.setattr(receipts, "_is_good", lambda *_: True)
 
 
 def _receipts_outlive_their_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "_is_good", lambda subscription, entry, stamp, *_: entry.stamp == stamp)
+    monkeypatch.setattr(receipts, "_is_good", lambda subscription, entry, stamp, *_: entry.stamp == stamp)
 
 
 def _attempts_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

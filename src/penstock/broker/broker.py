@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker import consuming, housekeeping, publishing, replay, returning, topology
+from penstock.broker import consuming, housekeeping, publishing, receipts, replay, returning, topology
 from penstock.broker.ledger import Ledger
 
 
@@ -35,13 +35,13 @@ class Broker(Ledger):
     oldest_unacked = consuming.oldest_unacked
 
     # what becomes of a delivery, by its receipt
-    ack = consuming.ack  # done with
-    ack_delivered = consuming.ack_delivered  # the same without receipts, for a holder of deliveries
-    nack = consuming.nack  # handed back, to be delivered again
-    extend = consuming.extend  # the lease ends later
-    renew = consuming.renew  # a new receipt and deadline, perhaps another body
-    examine = consuming.examine  # which receipts are no longer good
-    publisher_receipt = consuming.publisher_receipt  # for a message that was never delivered
+    ack = receipts.ack  # done with
+    ack_delivered = receipts.ack_delivered  # the same without receipts, for a holder of deliveries
+    nack = receipts.nack  # handed back, to be delivered again
+    extend = receipts.extend  # the lease ends later
+    renew = receipts.renew  # a new receipt and deadline, perhaps another body
+    examine = receipts.examine  # which receipts are no longer good
+    publisher_receipt = receipts.publisher_receipt  # for a message that was never delivered
 
     # another place in the log
     seek_to_offset = replay.seek_to_offset

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from penstock.broker.dump import EntryDump
-from penstock.broker.model import FOREVER
+from penstock.broker.model import FOREVER, SECOND
 
 NO_RECEIPT = -1  # a stamp that no receipt can carry: the message was handed back
+
+
+def deadline_of(now: int, seconds: float) -> int:
+    return FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
 
 
 class Timer:

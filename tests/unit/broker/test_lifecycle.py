@@ -100,6 +100,17 @@ def test_the_table_knows_every_fact_of_a_subscription() -> None:
     assert of_subscriptions == FACTS | {f.Sought} | set(OTHERS) | ENDS
 
 
+def test_what_is_held_behind_another_of_its_key_is_unacked() -> None:
+    broker = Broker(draw=lambda: 1)
+    broker.recover(None, [])
+    broker.create_topic(0, "t")
+    broker.create_subscription(0, "s", "t", SubscriptionOptions(ordering=True))
+    broker.publish(0, "t", [Draft(b"first", {}, "k"), Draft(b"second", {}, "k")])
+    broker.pull(0, "s", 5)
+    assert broker.state.subscription("s").stage(1) is Stage.HELD
+    assert [broker.is_unacked(0, "s", offset) for offset in range(3)] == [True, True, False]
+
+
 # ---------------------------------------------------------------------- walks at random
 
 Stages = dict[tuple[int, int], Stage]
