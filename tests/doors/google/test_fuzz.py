@@ -111,7 +111,7 @@ def test_no_request_is_answered_with_an_error_of_ours(client: Client, rounds: Ca
         for method in methods:
             request = fill(method.request(), source)
             code, text = outcome(client, method.name, request)
-            assert code not in OURS, (method.name, str(request), text)
+            assert code not in OURS, (code, text, method.name, str(request))
 
 
 def outcome(client: Client, name: str, request: Any) -> tuple[str, str]:

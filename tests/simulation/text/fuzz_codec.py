@@ -5,6 +5,7 @@ A program of its own, because the fuzzer ends its process.
 
 from __future__ import annotations
 
+import resource
 import sys
 
 import atheris
@@ -15,6 +16,7 @@ with atheris.instrument_imports():
     from tests.simulation.text.reference import sends
 
 MOST = 500
+MEMORY_MAX = 512 << 20
 
 
 def target(data: bytes) -> None:
@@ -36,5 +38,7 @@ def target(data: bytes) -> None:
 
 
 if __name__ == "__main__":
+    # Not the fuzzer's own limit: it goes by a peak that a process begins with as the one that started it had it.
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, MEMORY_MAX))
     atheris.Setup(sys.argv, target)
     atheris.Fuzz()
