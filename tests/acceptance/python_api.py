@@ -15,7 +15,6 @@ import pytest
 
 from penstock import ManualClock, Message, MessageQueue, PubSub, Subscription, Topic
 from penstock.assembly import open_queue
-from penstock.engine.shared import SharedQueue
 
 KINDS = ("memory", "sqlite", "shared memory", "shared sqlite")
 SECONDS = 10  # only a failing test waits so long
@@ -72,8 +71,7 @@ class World:
                 calm = 0 if self._is_busy() or ready else calm + 1
 
     def _is_busy(self) -> bool:
-        queue = self.pubsub.session.queue
-        return bool(queue.calls if isinstance(queue, SharedQueue) else queue._waiters)  # type: ignore[attr-defined]
+        return bool(self.pubsub.session.queue._writer._waiters)
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, half a second at a time, so that those it concerns see it pass."""

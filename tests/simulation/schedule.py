@@ -75,8 +75,8 @@ class Scheduled:
     def __init__(self, **parts: Any) -> None:
         self.loop = asyncio.new_event_loop()
         self.queue = AsyncMessageQueue(BatchJournal(), **parts)
-        self._reader = self.queue._reads._threads = _Reader()  # type: ignore[assignment]
-        self.queue._writer = _NoWriter()  # type: ignore[assignment]
+        self._reader = self.queue.engine.reads._threads = _Reader()  # type: ignore[assignment]
+        self.queue._writer._thread = _NoWriter()  # type: ignore[assignment]
         self._calls: dict[asyncio.Task[Any], Callable[[Any], None]] = {}
         self.do(self.queue.start())
 
@@ -101,8 +101,8 @@ class Scheduled:
         if choice % self.choices < len(self._reader.moments):
             self._reader.moments.pop(choice % self.choices)()
         else:
-            self.queue._pipeline.flush()
-            self.queue._after_commit()
+            self.queue.engine.commits.flush()
+            self.queue._writer._after_commit()
         self._run()
 
     def finish(self) -> None:
@@ -122,7 +122,7 @@ class Scheduled:
         self.loop.close()
 
     def _wants_commit(self) -> bool:
-        return bool(self.queue._pipeline._groups)
+        return bool(self.queue.engine.commits._groups)
 
     def _run(self) -> None:
         """Everything that needs no thread."""

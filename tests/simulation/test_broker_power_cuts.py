@@ -65,7 +65,7 @@ class Cuts:
                 if life == 0:
                     queue.close()
         self._attempted = dict(workload.published)
-        queue._journal.close()  # without the snapshot that closing a queue ends with
+        queue.engine.journal.close()  # without the snapshot that closing a queue ends with
 
     def check(self, folder: Path, told: list[Any]) -> None:
         clock = ManualClock(told[-1].at) if told else ManualClock()

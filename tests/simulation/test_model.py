@@ -109,7 +109,7 @@ class Machine(RuleBasedStateMachine):
             answer = real(self.queue)
         except PenstockError as error:
             code = error.code
-            self.queue._wait(self.queue._submit())  # what time did was not refused; a crash must not undo it
+            self.queue._wait(self.queue.engine.submit())  # what time did was not refused; a crash must not undo it
         self.model.heads = {topic.name: topic.head for topic in self.queue.get_all_topics()}
         self.model.tick({name for name, at in self._looks().items() if at > looks.get(name, 0)})
         try:
@@ -121,7 +121,7 @@ class Machine(RuleBasedStateMachine):
 
     def _looks(self) -> dict[str, int]:
         """When the broker next looks at the age of the messages of a topic: it moves on with each look."""
-        return {topic.name: topic.trim_at for topic in self.queue._broker.state.topics.values()}
+        return {topic.name: topic.trim_at for topic in self.queue.engine.broker.state.topics.values()}
 
     def is_rare(self) -> bool:
         """For what ends most of what was going on: a history needs time to become interesting."""
@@ -344,7 +344,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_cache_is_whole(self) -> None:
-        check_cache(self.queue._broker.cache)
+        check_cache(self.queue.engine.broker.cache)
 
     @invariant()
     def topics_agree(self) -> None:
@@ -390,7 +390,7 @@ def _bytes(copies: list[Copy]) -> int:
 
 def check_replay(store: MemoryStore, queue: MessageQueue) -> None:
     """Law 3: the facts, from the beginning or from any snapshot on, lead to the same state, byte for byte."""
-    live = codec.encode_dump(queue._broker.state.dump())
+    live = codec.encode_dump(queue.engine.broker.state.dump())
     for place in (0, *store.journal.dumps):
         dump, facts = store.journal.recover_from(place)
         state = State.load(dump) if dump is not None else State()

@@ -17,17 +17,15 @@ from hypothesis.stateful import run_state_machine_as_test
 from penstock import InternalError
 from penstock.broker import receipts, returning
 from penstock.broker.broker import Broker
-from penstock.broker.facts import Acked, Fact, Returned
+from penstock.broker.facts import Acked, Fact
 from penstock.broker.leases import Entry
 from penstock.broker.log import LogCache
 from penstock.broker.model import Batch, Message
 from penstock.broker.ordering import Lane
-from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
 from penstock.doors.text.queues import Queues
-from penstock.engine.commits import Pipeline
-from penstock.engine.deadletters import DeadLetterWatch
-from penstock.engine.engine import Face
+from penstock.engine.commits import Commits
+from penstock.engine.engine import Engine
 from tests.simulation import test_broker_power_cuts as power_cuts
 from tests.simulation.seeds import seeded
 from tests.simulation.test_model import Machine
@@ -41,20 +39,20 @@ SEEDS = range(4)
 
 
 def _acks_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Pipeline.add
+    add = Commits.add
 
-    def planted(self: Pipeline, facts: Sequence[Fact], batches: Sequence[Batch]) -> int:
+    def planted(self: Commits, facts: Sequence[Fact], batches: Sequence[Batch]) -> int:
         return add(self, [fact for fact in facts if not isinstance(fact, Acked)], batches)
 
-    monkeypatch.setattr(Pipeline, "add", planted)
+    monkeypatch.setattr(Commits, "add", planted)
 
 
 def _reply_before_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def planted(self: Pipeline, number: int) -> None:
+    def planted(self: Commits, number: int) -> None:
         if number % 3 == 0:
             self.flush()
 
-    monkeypatch.setattr(Pipeline, "wait", planted)
+    monkeypatch.setattr(Commits, "wait", planted)
     monkeypatch.setattr(power_cuts, "CACHE_BYTES", 10**8)  # what is not committed cannot be read
 
 
@@ -107,13 +105,13 @@ def _backoff_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _leases_go_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    init = Face.__init__
+    init = Engine.__init__
 
-    def planted(self: Face, *given: Any, **parts: Any) -> None:
+    def planted(self: Engine, *given: Any, **parts: Any) -> None:
         init(self, *given, **parts)
-        self._now = self.clock.wall
+        self.now = self.clock.wall
 
-    monkeypatch.setattr(Face, "__init__", planted)
+    monkeypatch.setattr(Engine, "__init__", planted)
 
 
 def _unseen_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,18 +154,6 @@ def _asked_for_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogCache, "load", planted)
 
 
-def _said_of_messages_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log's line on dead letters looks at messages that a later fact of the same command removed."""
-    look = DeadLetterWatch._look
-
-    def planted(self: DeadLetterWatch, fact: Fact, subscription: Subscription, state: State, now: int) -> None:
-        if isinstance(fact, Returned) and subscription.options.dead_letter_topic not in state.topic_names:
-            assert all(subscription.outstanding[offset].attempts for offset in fact.offsets)
-        look(self, fact, subscription, state, now)
-
-    monkeypatch.setattr(DeadLetterWatch, "_look", planted)
-
-
 def _stuck_letters_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.broker.returning.stuck_backoff", lambda options, attempts: 0)
 
@@ -191,7 +177,6 @@ FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options that every subsc
 FOUND_BY_READERS: list[Plant] = [
     _loaded_over_the_next_chunk,
     _asked_for_leaves_first,
-    _said_of_messages_that_left,
 ]
 FOUND_BY_CUTS: list[Plant] = [
     _acks_not_written,

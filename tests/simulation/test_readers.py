@@ -231,7 +231,7 @@ class Readers(RuleBasedStateMachine):
     @invariant()
     def the_cache_is_whole(self) -> None:
         if hasattr(self, "world"):
-            check_cache(self.queue._broker.cache)
+            check_cache(self.queue.engine.broker.cache)
             assert not self.queue.internal_errors
 
 

@@ -59,11 +59,11 @@ class Life:
         """Put a broker made from the facts in the place of the one that made them."""
         queue, dump = self.queue, self.journal.dumps.get(place)
         self.journal.dumps = {} if dump is None else {place: dump}
-        sizes = queue._broker.cache.sizes
+        sizes = queue.engine.broker.cache.sizes
         self.queue = MessageQueue(self.journal, clock=self.clock, draw=self.draw, sizes=sizes)
         for topic, messages in self.journal.messages.items():
-            if topic in self.queue._broker.state.topics:
-                self.queue._broker.load(topic, messages)
+            if topic in self.queue.engine.broker.state.topics:
+                self.queue.engine.broker.load(topic, messages)
 
 
 @pytest.mark.parametrize("kind", ["from the beginning", "from the first snapshot", "from the last snapshot"])

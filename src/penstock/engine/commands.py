@@ -14,10 +14,11 @@ from penstock.broker.broker import Broker
 from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.log import Need
-from penstock.broker.model import SECOND, Message, SubscriptionOptions
+from penstock.broker.model import SECOND, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.names import MAX_OFFSET
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
+from penstock.errors import FailedPreconditionError
 
 T = TypeVar("T")
 
@@ -218,3 +219,35 @@ def _message(broker: Broker, topic: Topic, offset: int) -> Steps[Message | None]
 
 TICK = SECOND
 RESOURCE_TICK = 60 * SECOND
+
+
+# ---------------------------------------------------------------------- queues: a topic with one subscription
+
+
+def provide_queue(
+    broker: Broker,
+    now: int,
+    topic_name: str,
+    name: str,
+    options: SubscriptionOptions | None = None,
+    topic_options: TopicOptions | None = None,
+) -> None:
+    """Make what is missing of a topic and the subscription that reads it, in one step: no message slips in between.
+
+    A subscription whose topic was deleted is empty, and makes room.
+    """
+    subscription = broker.state.subscription_names.get(name)
+    if subscription is not None and not subscription.detached and subscription.topic_name != topic_name:
+        raise FailedPreconditionError(f"Subscription {name} reads another topic: {subscription.topic_name}")
+    if topic_name not in broker.state.topic_names:
+        broker.create_topic(now, topic_name, topic_options)
+    if subscription is not None and subscription.detached:
+        broker.delete_subscription(name)
+    if name not in broker.state.subscription_names:
+        broker.create_subscription(now, name, topic_name, options)
+
+
+def remove_queue(broker: Broker, topic_name: str, name: str) -> None:
+    """Both go in one step; other subscriptions of the topic stay behind, detached."""
+    broker.delete_subscription(name)
+    broker.delete_topic(topic_name)

@@ -60,7 +60,7 @@ class Group:
         return Commit(self.facts, batches, self.snapshot)
 
 
-class Pipeline:
+class Commits:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._pending_lock = threading.Lock()  # held for moments: the list of groups
@@ -118,6 +118,10 @@ class Pipeline:
         error = self.loss(number)
         if error is not None:
             raise error
+
+    @property
+    def has_losses(self) -> bool:
+        return bool(self._losses)
 
     def loss(self, number: int) -> PenstockError | None:
         """Why a decision is not durable, after the flush that should have committed it."""

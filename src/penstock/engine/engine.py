@@ -1,15 +1,21 @@
-"""What both faces share: a broker, its journal, and the way between them.
+"""The engine: one broker, its journal, and the way between them. Safe to use from any thread.
 
-The rule kept here: commands run one at a time, each leaves its facts in the pipeline before the next begins, and
-after a refused commit, or a bug in a command, the broker goes back to what the journal holds before anything else
-happens.
+Commands run one at a time under the lock, and each hands its facts to the commits before the next begins. After a
+refused commit, or a bug in a command, the broker goes back to what the journal holds before anything else happens.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from traceback import extract_tb
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 
 from penstock.broker.broker import Broker
 from penstock.broker.facts import Fact, Published, Removed, Returned, SubscriptionChanged, SubscriptionCreated
@@ -18,25 +24,23 @@ from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import SECOND, Message
 from penstock.broker.retry import SourceAttributes, source_attributes
-from penstock.broker.state import State
-from penstock.broker.subscription import Subscription
-from penstock.engine.capacity import CapacityWatch
 from penstock.engine.clock import Clock, SystemClock
-from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question
-from penstock.engine.commits import Pipeline
-from penstock.engine.deadletters import DeadLetterWatch
-from penstock.engine.guard import Guard
-from penstock.engine.randomness import drawn_numbers
+from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps
+from penstock.engine.commits import Commits
+from penstock.engine.notices import CapacityNotices, DeadLetterNotices
 from penstock.engine.reads import ReadAhead
-from penstock.engine.watcher import Watcher
-from penstock.errors import PenstockError, UnavailableError
+from penstock.errors import InternalError, PenstockError, UnavailableError
 from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
 T = TypeVar("T")
 log = logging.getLogger("penstock")
 
+PACKAGE = Path(__file__).parent.parent
+DRAWN_AT_ONCE = 256
+Listener: TypeAlias = Callable[..., None]
 
-class Face:
+
+class Engine:
     def __init__(
         self,
         journal: Journal,
@@ -47,209 +51,286 @@ class Face:
         sizes: Sizes | None = None,
         describe_source: SourceAttributes = source_attributes,
     ) -> None:
+        """Reads nothing yet: `recover` comes before the first command."""
         self.clock: Clock = clock or SystemClock()
-        self._now = self.clock.now
-        self._journal = journal
+        self.now = self.clock.now
+        self.journal = journal
+        self.lock = threading.RLock()
         draw = draw or drawn_numbers().__next__
-        self._broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source)
-        self._pipeline = Pipeline(journal)
-        self._reads = ReadAhead(journal, self._broker.cache.sizes)
-        capacity, dead_letters = CapacityWatch(), DeadLetterWatch(self._now)
-        self._notes: dict[type[Fact], Callable[[Any, State], None]] = {  # of what the log may have to say something
-            Published: capacity.note,
-            Returned: dead_letters.note,
-            Removed: dead_letters.note,
-            SubscriptionCreated: dead_letters.note,
-            SubscriptionChanged: dead_letters.note,
-        }
-        self._watchers: list[Watcher] = []
-        self._guard = Guard(self._undo)
+        self.broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source)
+        self.commits = Commits(journal)
+        self.reads = ReadAhead(journal, self.broker.cache.sizes)
+        self.closed = False
+        self.when_stalled: Callable[[], None] = self.go_back  # what a command does first after a refused commit
+        self.find_room: Callable[[], bool] = self._find_room  # whether a full journal has room again
+        self._bugs: dict[str, int] = {}
         self._void: PenstockError = UnavailableError()  # why the broker last went back
-        self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest
-        self._closed = False
         self._tick_at = 0
         self._resource_tick_at = 0
-        self._recover()
+        self._listeners: dict[type[Fact], list[Listener]] = {}
+        self._reset_listeners: list[Listener] = []
+        capacity = CapacityNotices(lambda: self.broker.state)
+        dead_letters = DeadLetterNotices(lambda: self.broker.state, self.now)
+        self.on([Published], capacity.on_published)
+        self.on([Returned, Removed, SubscriptionCreated, SubscriptionChanged], dead_letters.on_fact)
 
-    def _recover(self) -> None:
-        recovered = self._journal.recover()
-        self._broker.recover(recovered.dump, recovered.facts)
-        self._go_on_from(self._broker.recovered_at)
-        self._journal.sweep({topic.number: topic.head for topic in self._broker.state.topics.values()})
-        self._broker.end_endless_leases(self._now())
-        self._submit()
-        self._pipeline.flush()
-
-    def _go_on_from(self, at: int) -> None:
-        behind = at - self._now()
-        self.clock.not_before(at)
+    def recover(self) -> None:
+        recovered = self.journal.recover()
+        self.broker.recover(recovered.dump, recovered.facts)
+        behind = self.broker.recovered_at - self.now()
+        self.clock.not_before(self.broker.recovered_at)
         if behind >= SECOND:
             log.warning("The clock is %d seconds behind the store; its time goes on from there", behind // SECOND)
+        self.journal.sweep({topic.number: topic.head for topic in self.broker.state.topics.values()})
+        self.broker.end_endless_leases(self.now())
+        self.submit()
+        self.commits.flush()
 
-    def watch(self, watcher: Watcher) -> None:
-        """Tell somebody of every fact from now on."""
-        self._watchers.append(watcher)
+    def close(self) -> None:
+        """End with a snapshot, so that the next start has nothing to replay."""
+        with self.lock:
+            self.closed = True
+            try:
+                if self.journal.durable and self.commits.stalled is None:
+                    self.commits.add([], [])
+                    self.commits.close_with(self.broker.state.dump()._replace(at=self.now()))
+                    self.commits.flush()
+            finally:
+                self.reads.close()
+                self.journal.close()
+                self._tell_reset()
 
-    def unwatch(self, watcher: Watcher) -> None:
-        self._watchers.remove(watcher)
+    # ------------------------------------------------------------------ who is told of facts
 
-    @property
-    def durable(self) -> bool:
-        return self._journal.durable
+    def on(self, kinds: Iterable[type[Fact]], listener: Listener) -> Listener:
+        """Call a listener with every fact of these kinds, once, in order, before the command's caller is answered.
 
-    @property
-    def identity(self) -> str:
-        """The store's: drawn at its birth, and never that of another."""
-        return self._broker.state.identity
+        It runs under the lock in whatever thread decided. It takes note and returns; it runs no command.
+        """
+        with self.lock:
+            for kind in kinds:
+                self._listeners.setdefault(kind, []).append(listener)
+        return listener
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
+    def on_reset(self, listener: Listener) -> Listener:
+        """Call a listener when the broker went back to its last commit, and when the engine was closed."""
+        self._reset_listeners.append(listener)
+        return listener
 
-    @property
-    def internal_errors(self) -> Mapping[str, int]:
-        """Bugs that commands met since the start, by their place in the code."""
-        return self._guard.counts
+    def off(self, listener: Listener) -> None:
+        with self.lock:
+            for listeners in (*self._listeners.values(), self._reset_listeners):
+                if listener in listeners:
+                    listeners.remove(listener)
 
-    @property
-    def limits(self) -> Limits:
-        return self._broker.limits
+    def _tell_reset(self) -> None:
+        for listener in list(self._reset_listeners):
+            listener()
 
-    def _submit(self) -> int:
+    # ------------------------------------------------------------------ commands
+
+    def decide(self, command: Callable[[Broker, int], T]) -> tuple[T, int]:
+        """Run a command; its result, and the number to wait for until what it decided is durable."""
+        with self.lock:
+            self.check()
+            try:
+                result = command(self.broker, self.now())
+            except Exception as error:
+                self.judge(error)
+                raise
+            finally:
+                number = self.submit()  # what time decided stands, even if the command is refused
+            return result, number
+
+    def step(self, steps: Steps[T], answer: int | None, broker: Broker) -> Question:
+        """One step of a command that may have to read first; StopIteration carries its result."""
+        with self.lock:
+            self.check()
+            if self.broker is not broker:  # the steps would go on deciding on a state that is void
+                raise self._void
+            try:
+                return steps.send(answer)
+            except Exception as error:
+                self.judge(error)
+                raise
+            finally:
+                self.submit()
+
+    def check(self) -> None:
+        """Before a command: the engine is open and agrees with its journal."""
+        if self.closed:
+            raise UnavailableError("The message queue is closed")
+        if self.commits.stalled is not None:
+            self.when_stalled()
+
+    def submit(self) -> int:
         """Hand over what the last command decided; the number to wait for."""
-        broker, pipeline = self._broker, self._pipeline
+        broker, commits = self.broker, self.commits
         if not broker.facts:
-            return pipeline.submitted
+            return commits.submitted
         try:  # what cannot be handed over must not stay behind for the next command to fail on
             facts, batches = broker.take()
+            number = commits.add(facts, batches)
+            listeners = self._listeners
             for fact in facts:
-                note = self._notes.get(type(fact))
-                if note is not None:
-                    note(fact, broker.state)
-            number = pipeline.add(facts, batches)
-            for watcher in self._watchers:
-                watcher.heed(facts, broker.state, self._now())
-            if pipeline.wants_snapshot():
-                pipeline.close_with(broker.state.dump()._replace(at=self._now()))
+                if type(fact) in listeners:
+                    for listener in listeners[type(fact)]:
+                        listener(fact)
+            if commits.wants_snapshot():
+                commits.close_with(broker.state.dump()._replace(at=self.now()))
         except Exception as error:
-            self._guard.judge(error)
+            self.judge(error)
             raise
         return number
 
-    def _check(self) -> None:
-        """Before a command: the face is open and agrees with its journal."""
-        if self._closed:
-            raise UnavailableError("The message queue is closed")
-        if self._pipeline.stalled is not None:
-            self._go_back()
+    def refuse_when_full(self) -> None:
+        """Before a publish: the journal has room."""
+        if self.journal.full and not self.find_room():
+            self.broker.refuse("disk")
+            raise JournalFullError()
 
-    def _go_back(self) -> None:
+    def _find_room(self) -> bool:
+        """Where no thread looks after the journal, its callers do."""
+        self.commits.flush()
+        self.commits.maintain()
+        return not self.journal.full
+
+    def is_tick_due(self) -> bool:
+        """Whether housekeeping is to be done now, by whoever asks."""
+        now = self.now()
+        if now < self._tick_at:
+            return False
+        with self.lock:
+            if now < self._tick_at or self.closed or self.commits.stalled is not None:
+                return False
+            self._tick_at = now + TICK
+            if now >= self._resource_tick_at:
+                self._resource_tick_at = now + RESOURCE_TICK
+                try:
+                    self.broker.expire_resources(now)
+                except Exception as error:
+                    self.judge(error)
+                    raise
+        return True
+
+    def expire_unused(self, *names: str) -> None:
+        """Whoever looks at subscriptions sees what a command on them would see."""
+        now = self.now()
+        try:
+            for name in names:
+                self.broker.expire_unused(now, name)
+        except Exception as error:
+            self.judge(error)
+            raise
+        if self.broker.facts:
+            self.submit()
+
+    # ------------------------------------------------------------------ reading for a command
+
+    def tail(self, topic: int) -> int:
+        found = self.broker.state.topics.get(topic)
+        return found.tail if found is not None else 0
+
+    def read(self, question: Question, tail: int) -> int | None:
+        """Read what a step asks for, from committed messages: those below `tail`."""
+        if isinstance(question, Find):
+            return self.journal.find(question.topic, question.at)
+        if not self.journal.durable:
+            self.broker.load(question.topic, self.journal.read(*question))
+        else:
+            self.load(question, self.reads.read(question).result(), tail)
+        return None
+
+    def load(self, need: Need, messages: list[Message], tail: int) -> None:
+        with self.lock:
+            try:
+                self.broker.load(need.topic, messages)
+                self.reads.go_on(self.broker, need.topic, messages, tail)
+            except Exception as error:
+                self.judge(error)
+                raise
+
+    # ------------------------------------------------------------------ refused commits
+
+    def go_back(self) -> None:
         """The journal refused a commit: forget what was decided since, and start from what it holds."""
-        stalled = self._pipeline.stalled
-        if stalled is not None and self._pipeline.failed:
+        stalled = self.commits.stalled
+        if stalled is not None and self.commits.failed:
             raise stalled
         log.warning("Commit refused, going back to the last one: %s", stalled)
         self._start_over(stalled or UnavailableError())
-        self._pipeline.resume()
-
-    def _undo(self) -> None:
-        """A command met a bug: forget what it left behind, keep what others decided before it."""
-        try:
-            if not self._journal.durable:
-                self._pipeline.add(*self._broker.take())  # it stands in the state, which is all there is
-            self._pipeline.flush()
-            if self._pipeline.stalled is None:
-                self._start_over(UnavailableError("The broker went back to its last commit; ask again"))
-        except Exception:
-            log.exception("The broker cannot go back to its last commit")
-            self._pipeline.stalled = JournalFailedError()
+        self.commits.resume()
 
     def _start_over(self, void: PenstockError) -> None:
         """Another broker with the state that is committed. Without a journal that keeps it, the state as it is: what
         is derived from it is made anew."""
-        broker = self._broker
-        dump, facts = self._journal.recover() if self._journal.durable else (broker.state.dump(), [])
-        self._broker = type(broker)(
+        broker = self.broker
+        dump, facts = self.journal.recover() if self.journal.durable else (broker.state.dump(), [])
+        self.broker = type(broker)(
             broker.limits, draw=broker.draw, sizes=broker.cache.sizes, describe_source=broker.describe_source
         )
-        self._broker.recover(dump, facts)
-        self._broker.count_on_from(broker)
+        self.broker.recover(dump, facts)
+        self.broker.count_on_from(broker)
         self._void = void
+        self._tell_reset()
 
-    def _refuse_when_full(self) -> None:
-        if self._journal.full and not self._found_room():
-            self._broker.refuse("disk")
-            raise JournalFullError()
+    # ------------------------------------------------------------------ bugs
 
-    def _found_room(self) -> bool:
-        """Whether the journal has room again; a face without a writer thread looks for it here."""
-        return not self._journal.full
+    @property
+    def internal_errors(self) -> Mapping[str, int]:
+        """Bugs that commands met since the start, by their place in the code."""
+        return MappingProxyType(self._bugs)
 
-    def _expire_unused(self, *names: str) -> None:
-        """Whoever looks at subscriptions sees what a command on them would see."""
-        now = self._now()
+    def judge(self, error: Exception) -> None:
+        """What is no PenstockError is a bug: count it, log it, undo the command, raise an InternalError.
+
+        Called in the `except` of a `try`, which costs a command nothing; a `with` would cost two calls.
+        """
+        # The end of steps is a StopIteration; a bug in them cannot be one.
+        if isinstance(error, PenstockError | StopIteration):
+            return
+        place = _place(error)
+        self._bugs[place] = self._bugs.get(place, 0) + 1
+        first = self._bugs[place] == 1
+        log.error("A command met a bug at %s and is undone: please report it", place, exc_info=first)
+        self._undo()
+        raise InternalError("The command met an internal error and was not carried out") from error
+
+    def _undo(self) -> None:
+        """Forget what the command left behind, keep what others decided before it."""
         try:
-            for name in names:
-                self._broker.expire_unused(now, name)
-        except Exception as error:
-            self._guard.judge(error)
-            raise
-        if self._broker.facts:
-            self._submit()
+            if not self.journal.durable:
+                self.commits.add(*self.broker.take())  # it stands in the state, which is all there is
+            self.commits.flush()
+            if self.commits.stalled is None:
+                self._start_over(UnavailableError("The broker went back to its last commit; ask again"))
+        except Exception:
+            log.exception("The broker cannot go back to its last commit")
+            self.commits.stalled = JournalFailedError()
 
-    def _living(self, topic_name: str | None) -> list[Subscription]:
-        """The subscriptions of a topic, or all of them, without those that nobody used for their time to live."""
-        state = self._broker.state
-        chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
-        self._expire_unused(*[each.name for each in chosen.values() if each.options.expiration_seconds])
-        return list(chosen.values())
 
-    def _tail(self, number: int) -> int:
-        topic = self._broker.state.topics.get(number)
-        return topic.tail if topic is not None else 0
+def in_loop(listener: Listener) -> Listener:
+    """The same listener, called in the running event loop whatever thread it is told by."""
+    loop, thread = asyncio.get_running_loop(), threading.get_ident()
 
-    def _answer(self, question: Question, tail: int) -> int | None:
-        """Read what a step asks for, from committed messages: those below `tail`."""
-        if isinstance(question, Find):
-            return self._journal.find(question.topic, question.at)
-        if not self._journal.durable:
-            self._broker.load(question.topic, self._journal.read(*question))
-        else:
-            self._load(question, self._reads.read(question).result(), tail)
-        return None
+    def called(*facts: Any) -> None:
+        if threading.get_ident() == thread:
+            listener(*facts)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(listener, *facts)
 
-    def _load(self, need: Need, messages: list[Message], tail: int) -> None:
-        try:
-            self._broker.load(need.topic, messages)
-            self._reads.go_on(self._broker, need.topic, messages, tail)
-        except Exception as error:
-            self._guard.judge(error)
-            raise
+    return called
 
-    def _is_tick_due(self) -> bool:
-        now = self._now()
-        if now < self._tick_at:
-            return False
-        self._tick_at = now + TICK
-        if now >= self._resource_tick_at:
-            self._resource_tick_at = now + RESOURCE_TICK
-            try:
-                self._broker.expire_resources(now)
-            except Exception as error:
-                self._guard.judge(error)
-                raise
-        return True
 
-    def _close_journal(self) -> None:
-        """End with a snapshot, so that the next start has nothing to replay."""
-        self._closed = True
-        for watcher in self._watchers:
-            watcher.close()
-        try:
-            if self._journal.durable and self._pipeline.stalled is None:
-                self._pipeline.add([], [])
-                self._pipeline.close_with(self._broker.state.dump()._replace(at=self._now()))
-                self._pipeline.flush()
-        finally:
-            self._reads.close()
-            self._journal.close()
+def _place(error: Exception) -> str:
+    """Where it broke: the innermost line of our own. Not the text of the error: it may hold what a peer sent."""
+    frames = [each for each in extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(PACKAGE)]
+    where = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "unknown"
+    return f"{where} {type(error).__name__}"
+
+
+def drawn_numbers() -> Iterator[int]:
+    """Numbers from 1 to 2^63 - 1 that nobody can guess, read from the system many at a time. For one thread at once."""
+    while True:
+        for (number,) in struct.iter_unpack("Q", os.urandom(8 * DRAWN_AT_ONCE)):
+            yield number >> 1 or 1

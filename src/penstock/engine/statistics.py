@@ -10,6 +10,12 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from penstock.broker.broker import Broker
+from penstock.broker.model import SECOND, Message
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
+from penstock.engine.views import backlog
+
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 NO_REASONS: dict[str, int] = {}  # shared by everything that dropped nothing; never written to
 
@@ -82,3 +88,52 @@ class CommitMeter:
         counts = list(self._counts)
         buckets = [(bound, sum(counts[: place + 1])) for place, bound in enumerate(COMMIT_SECONDS_BOUNDS)]
         return CommitStatistics(sum(counts), self._facts, self._bytes_written, self._seconds, buckets)
+
+
+# ---------------------------------------------------------------------- gathering them: no scanning and no reading
+
+
+def statistics(broker: Broker, meter: CommitMeter, oldest: dict[int, tuple[int, int]], now: int) -> BrokerStatistics:
+    topics = [_topic(topic) for topic in broker.state.topics.values()]
+    subscriptions = [_subscription(broker, each, oldest, now) for each in broker.state.subscriptions.values()]
+    return BrokerStatistics(topics, subscriptions, meter.statistics(), dict(broker.refused))
+
+
+def _topic(topic: Topic) -> TopicStatistics:
+    counts = topic.counts
+    dropped = {"no_subscription": counts.unread} if counts.unread else {}
+    return TopicStatistics(topic.name, topic.head, topic.tail, counts.published, counts.bytes, dropped)
+
+
+def _subscription(
+    broker: Broker, subscription: Subscription, oldest: dict[int, tuple[int, int]], now: int
+) -> SubscriptionStatistics:
+    topic, counts = broker.state.read_topic(subscription), subscription.counts
+    return SubscriptionStatistics(
+        subscription.name,
+        subscription.topic_name,
+        *backlog(topic, subscription),
+        _age_seconds(broker, topic, subscription, oldest, now),
+        counts.delivered,
+        counts.acked,
+        counts.returned,
+        counts.dead_lettered,
+        dict(counts.dropped),
+        counts.dead_letter_failures,
+        counts.dead_letters_unread,
+    )
+
+
+def _age_seconds(
+    broker: Broker, topic: Topic | None, subscription: Subscription, oldest: dict[int, tuple[int, int]], now: int
+) -> float:
+    if topic is None or topic.tail == subscription.settled:
+        oldest.pop(subscription.number, None)
+        return 0.0
+    lowest = subscription.lowest_unacked()
+    message = broker.look_up(topic, lowest) if lowest < topic.tail else None
+    if isinstance(message, Message):
+        oldest[subscription.number] = (lowest, message.publish_time)
+    # Not in memory: what was seen last is older or equal, so the age errs on the high side until it is read again.
+    published = oldest.get(subscription.number, (0, topic.head_at or now))[1]
+    return max(0, now - published) / SECOND

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from penstock.broker.consuming import Delivery
-from penstock.broker.model import SECOND, SubscriptionOptions, TopicOptions
+from penstock.broker.model import FOREVER, SECOND, SubscriptionOptions, TopicOptions
 from penstock.broker.retry import original_publish_time
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
@@ -139,6 +139,11 @@ class MessageLease(NamedTuple):
     deadline: datetime | None  # None: it lasts as long as the process
     deadline_extensions: int
 
+    @classmethod
+    def of(cls, delivery: Delivery, subscription: str, due: int, extensions: int) -> MessageLease:
+        deadline = instant(due) if due < FOREVER else None
+        return cls(InternalMessage.of(delivery), delivery.receipt, subscription, deadline, extensions)
+
 
 class ShownOptions(dict[str, Any]):
     """Options by the names a program gives them, as keys and as attributes."""
@@ -161,6 +166,6 @@ class QueueSubscription(NamedTuple):
     number: int
 
     @classmethod
-    def of(cls, subscription: Subscription) -> QueueSubscription:
-        name, topic, created, options, detached, number = SubscriptionMetadata.of(subscription)
+    def of(cls, metadata: SubscriptionMetadata) -> QueueSubscription:
+        name, topic, created, options, detached, number = metadata
         return cls(name, topic, created, ShownOptions(shown_options(options)), detached, number)

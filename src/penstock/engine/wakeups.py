@@ -1,25 +1,56 @@
-"""The waiting room: who waits for messages, and who is called when some come.
+"""Waiting for messages: who waits on a subscription, and which fact wakes whom.
 
-The rule kept here: what was decided says who is called. A fact that lets something go calls as many waiters as it
-lets messages go, first come first called; a fact that puts something off moves the one alarm of its subscription,
-and the alarm calls one, who sees what has come due and so calls the others.
+A fact that makes messages available wakes as many waiters as it makes messages available, first come first served. A
+fact that puts something off moves the one alarm of its subscription; the alarm wakes one waiter, who sees what has come
+due and so wakes the others. Waiters belong to one event loop; facts may be decided in any thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.broker import facts as f
-from penstock.broker.model import FOREVER, SECOND
+from penstock.broker.model import FOREVER, SECOND, SubscriptionOptions
 from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
-from penstock.engine.clock import Alarm, Clock
+from penstock.engine.clock import Alarm
+from penstock.engine.engine import Engine, in_loop
 
-MOMENT = SECOND // 1000  # an alarm for the past rings after this, lest two overdue things call each other for ever
+MOMENT = SECOND // 1000  # an alarm for the past rings after this, or two overdue things would wake each other for ever
+
+_CHANGES = (f.Detached, f.Sought, f.SubscriptionChanged, f.SubscriptionDeleted)
+_MOVES = (f.Acked, f.Adopted, f.Delayed, f.Delivered, f.Extended, f.Removed, f.Returned)
+
+
+class Revision(NamedTuple):
+    """A value that differs whenever a pull might answer differently.
+
+    Who found nothing waits only if nothing happened since it began to look: between the look and the wait lies a
+    commit, and a message that came meanwhile would wake nobody.
+    """
+
+    tail: int  # a publish moves it
+    settled: int  # an ack moves it
+    in_flight: int  # a nack or the end of a lease moves it
+    cursor: int  # a seek moves it
+    detached: bool
+    options: SubscriptionOptions
+
+
+def revision(state: State, name: str) -> Revision:
+    subscription = state.subscription(name)
+    topic = state.read_topic(subscription)
+    return Revision(
+        topic.tail if topic is not None else 0,
+        subscription.settled,
+        subscription.in_flight,
+        subscription.cursor,
+        subscription.detached,
+        subscription.options,
+    )
 
 
 class NextDue(NamedTuple):
@@ -27,69 +58,91 @@ class NextDue(NamedTuple):
     alarm: Alarm
 
 
-class WaitingRoom:
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+class Wakeups:
+    def __init__(self, engine: Engine) -> None:
+        """Belongs to the running loop."""
+        self._engine = engine
         self._waiting: dict[int, OrderedDict[asyncio.Future[None], None]] = {}  # by subscription, first come first
-        self._topics: dict[int, dict[int, None]] = {}  # topic -> subscriptions that somebody waits on
+        self._topics: dict[int, dict[int, None]] = {}  # topic -> its subscriptions with waiters
         self._alarms: dict[int, NextDue] = {}  # by subscription
-        self._left_to_others: dict[int, tuple[int, int, int]] = {}  # subscription -> how it stood when all were called
-        self.closed = False
+        self._left_to_others: dict[int, tuple[int, int, int]] = {}  # subscription -> its revision when all were woken
+        self.stopped = False
+        self._listeners = [
+            engine.on([f.Published], in_loop(self._on_published)),
+            engine.on([*_CHANGES, *_MOVES], in_loop(self._on_fact)),
+            engine.on_reset(in_loop(self.wake_everybody)),  # what was leased to one may be free again
+        ]
 
-    async def wait(self, subscription: Subscription, now: int, until: int) -> None:
-        """Until called, or until the time is over."""
-        if self.closed:
-            return
-        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        topic, number = subscription.topic, subscription.number
-        self._waiting.setdefault(number, OrderedDict())[called] = None
-        self._topics.setdefault(topic, {})[number] = None
-        self.set_alarm(subscription, now)
-        over = self._clock.alarm(until, partial(_call, called))
+    def close(self) -> None:
+        for listener in self._listeners:
+            self._engine.off(listener)
+        self.stop()
+
+    def stop(self) -> None:
+        """Nobody waits any longer, and nobody begins to."""
+        self.stopped = True
+        self.wake_everybody()
+
+    async def wait(self, name: str, until: int, since: Revision | None) -> bool:
+        """Sleep until there may be something to pull; False when the time is over or waiting was stopped."""
+        engine = self._engine
+        with engine.lock:  # what is decided from here on wakes this waiter
+            now, subscription = engine.now(), engine.broker.state.subscription(name)
+            if until <= now or subscription.detached or self._is_over():
+                return False
+            if since is not None and since != revision(engine.broker.state, name):
+                return True
+            called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            topic, number = subscription.topic, subscription.number
+            self._waiting.setdefault(number, OrderedDict())[called] = None
+            self._topics.setdefault(topic, {})[number] = None
+            self._set_alarm(subscription, now)
+        over = engine.clock.alarm(until, partial(_call, called))
         try:
             await called
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():
-                self.wake(number, 1)  # it was called and leaves all the same: the next one goes
+                self.wake(number, 1)  # it was woken and leaves all the same: the next one goes
             raise
         finally:
             over.cancel()
             self._leave(topic, number, called)
+        return not self._is_over()
+
+    def _is_over(self) -> bool:
+        return self.stopped or self._engine.closed
 
     def _leave(self, topic: int, subscription: int, called: asyncio.Future[None]) -> None:
-        waiting = self._waiting.get(subscription)
-        if waiting is not None:
-            waiting.pop(called, None)
-        if not waiting:
-            self._waiting.pop(subscription, None)
-            self._left_to_others.pop(subscription, None)
-            self._drop_alarm(subscription)
-            subscriptions = self._topics.get(topic, {})
-            subscriptions.pop(subscription, None)
-            if not subscriptions:
-                self._topics.pop(topic, None)
+        with self._engine.lock:
+            waiting = self._waiting.get(subscription)
+            if waiting is not None:
+                waiting.pop(called, None)
+            if not waiting:
+                self._waiting.pop(subscription, None)
+                self._left_to_others.pop(subscription, None)
+                self._drop_alarm(subscription)
+                subscriptions = self._topics.get(topic, {})
+                subscriptions.pop(subscription, None)
+                if not subscriptions:
+                    self._topics.pop(topic, None)
 
-    def close(self) -> None:
-        self.closed = True
-        self.wake_everybody()
+    # ------------------------------------------------------------------ who is woken
 
-    # ------------------------------------------------------------------ who is called
+    def _on_published(self, fact: f.Published) -> None:
+        for number in list(self._topics.get(fact.topic, ())):
+            self.wake(number, fact.total)
 
-    def heed(self, facts: Iterable[f.Fact], state: State, now: int) -> None:
-        """Facts were decided: call whoever may go on because of them."""
-        if not self._waiting:
+    def _on_fact(self, fact: Any) -> None:
+        if fact.subscription not in self._waiting:
             return
-        for fact in facts:
-            if type(fact) is f.Published:
-                for number in list(self._topics.get(fact.topic, ())):
-                    self.wake(number, fact.total)
-            elif isinstance(fact, _CHANGES):
-                self.wake_all(fact.subscription)
-            elif isinstance(fact, _MOVES) and fact.subscription in self._waiting:
-                subscription = state.subscriptions.get(fact.subscription)
-                if subscription is not None:
-                    self.wake(fact.subscription, _let_go(fact, subscription))
-                    self.set_alarm(subscription, now)
+        if isinstance(fact, _CHANGES):
+            self.wake_all(fact.subscription)
+            return
+        with self._engine.lock:
+            subscription = self._engine.broker.state.subscriptions.get(fact.subscription)
+            if subscription is not None:
+                self.wake(fact.subscription, _available(fact, subscription))
+                self._set_alarm(subscription, self._engine.now())
 
     def wake(self, subscription: int, most: int) -> None:
         waiting = self._waiting.get(subscription)
@@ -97,26 +150,26 @@ class WaitingRoom:
             called, _ = waiting.popitem(last=False)
             most -= _call(called)
 
-    def wake_everybody(self) -> None:
-        for subscription in list(self._waiting):
-            self.wake_all(subscription)
-
     def wake_all(self, subscription: int) -> None:
         """Something changed that may let any of its waiters go on."""
         if subscription in self._waiting:
             self.wake(subscription, len(self._waiting[subscription]))
 
-    def pass_on(self, subscription: Subscription, now: int) -> None:
-        """Someone has looked: call the next one if more is ready, or when it will be."""
+    def wake_everybody(self) -> None:
+        for subscription in list(self._waiting):
+            self.wake_all(subscription)
+
+    def pass_on(self, subscription: Subscription) -> None:
+        """One has looked: wake the next one if more is ready, or when it will be."""
         if subscription.number in self._waiting:
             if subscription.ready or len(subscription.lane_ready) > subscription.lanes_of_others:
                 self.wake(subscription.number, 1)
             elif subscription.lanes_of_others:
-                self._call_holders(subscription)
-            self.set_alarm(subscription, now)
+                self._wake_holders(subscription)
+            self._set_alarm(subscription, self._engine.now())
 
-    def _call_holders(self, subscription: Subscription) -> None:
-        """What is ready is another's: all look once. Two who may not have it must not call each other for ever."""
+    def _wake_holders(self, subscription: Subscription) -> None:
+        """What is ready is another's: all look once. Two who may not have it must not wake each other for ever."""
         seen = (subscription.stamp, subscription.settled, subscription.in_flight)
         if self._left_to_others.get(subscription.number) != seen:
             self._left_to_others[subscription.number] = seen
@@ -124,13 +177,13 @@ class WaitingRoom:
 
     # ------------------------------------------------------------------ alarms
 
-    def set_alarm(self, subscription: Subscription, now: int) -> None:
-        """Somebody waits: ring when the subscription next has something due."""
+    def _set_alarm(self, subscription: Subscription, now: int) -> None:
+        """There are waiters: ring when the subscription next has something due."""
         due, known = subscription.timers.next_due(), self._alarms.get(subscription.number)
         if due >= FOREVER or (known is not None and known.due <= due):
             return
         self._drop_alarm(subscription.number)
-        alarm = self._clock.alarm(max(due, now + MOMENT), partial(self._ring, subscription.number))
+        alarm = self._engine.clock.alarm(max(due, now + MOMENT), partial(self._ring, subscription.number))
         self._alarms[subscription.number] = NextDue(due, alarm)
 
     def _ring(self, subscription: int) -> None:
@@ -143,10 +196,6 @@ class WaitingRoom:
             next_due.alarm.cancel()
 
 
-_CHANGES = (f.Detached, f.Sought, f.SubscriptionChanged, f.SubscriptionDeleted)
-_MOVES = (f.Acked, f.Adopted, f.Delayed, f.Delivered, f.Extended, f.Removed, f.Returned)
-
-
 def _call(called: asyncio.Future[None]) -> bool:
     if called.done():
         return False
@@ -154,7 +203,7 @@ def _call(called: asyncio.Future[None]) -> bool:
     return True
 
 
-def _let_go(fact: f.Fact, subscription: Subscription) -> int:
+def _available(fact: f.Fact, subscription: Subscription) -> int:
     """How many messages a fact may have made available."""
     if isinstance(fact, f.Returned):
         return len(fact.offsets) if not fact.dues or min(fact.dues) <= fact.at else 0

@@ -15,13 +15,11 @@ from penstock.broker.limits import Limits
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.blocking_queue import MessageQueue, reserving
 from penstock.engine.clock import Clock
-from penstock.engine.shared import SharedQueue
 from penstock.errors import InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
 from penstock.pubsub.metadata import given_options
 from penstock.pubsub.names import DEFAULT_PROJECT, SUBSCRIPTIONS, TOPICS, prefix
-from penstock.pubsub.port import Queue
 from penstock.pubsub.session import Session
 from penstock.pubsub.snapshot import Snapshot
 from penstock.pubsub.subscription import Subscription
@@ -60,7 +58,7 @@ class PubSub:
         own = self._make_queue(data, limits, clock) if queue is None else _awaited(queue)
         self.session = Session(own, project_id, owns_queue=queue is None or isinstance(queue, MessageQueue))
 
-    def _make_queue(self, data: str | Path | None, limits: Limits | None, clock: Clock | None) -> Queue:
+    def _make_queue(self, data: str | Path | None, limits: Limits | None, clock: Clock | None) -> AsyncMessageQueue:
         journal = MemoryJournal() if data is None else type(self).open_journal(data)
         return AsyncMessageQueue(journal, limits=reserving(limits or LIMITS), clock=clock)
 
@@ -128,9 +126,9 @@ class PubSub:
         return Snapshot(self, name)
 
 
-def _awaited(queue: MessageQueue | AsyncMessageQueue) -> Queue:
+def _awaited(queue: MessageQueue | AsyncMessageQueue) -> AsyncMessageQueue:
     if isinstance(queue, MessageQueue):
-        return SharedQueue(queue)
+        return AsyncMessageQueue(queue.engine)
     if isinstance(queue, AsyncMessageQueue):
         return queue
     raise InvalidArgumentError(f"queue must be a MessageQueue, not {type(queue).__name__}")

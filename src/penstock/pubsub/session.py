@@ -12,10 +12,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from penstock.broker.model import SECOND
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.clock import Alarm, Clock
 from penstock.errors import FailedPreconditionError, UnavailableError
 from penstock.pubsub.names import full_name
-from penstock.pubsub.port import Queue
 
 
 class Closable(Protocol):
@@ -29,7 +29,7 @@ class Flushable(Protocol):
 
 
 class Session:
-    def __init__(self, queue: Queue, project: str, *, owns_queue: bool) -> None:
+    def __init__(self, queue: AsyncMessageQueue, project: str, *, owns_queue: bool) -> None:
         self.queue = queue
         self.project = project
         self.owns_queue = owns_queue
@@ -62,7 +62,7 @@ class Session:
             self._loop, self._thread = loop, threading.get_ident()
         return loop
 
-    def use(self, what: str) -> Queue:
+    def use(self, what: str) -> AsyncMessageQueue:
         """The queue, for a caller in the running loop."""
         self.loop(what)
         return self.queue

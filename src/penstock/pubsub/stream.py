@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, SubscriptionOptions
 from penstock.engine.clock import Alarm
-from penstock.engine.standing import Standing
+from penstock.engine.wakeups import Revision
 from penstock.errors import FailedPreconditionError, PenstockError
 from penstock.pubsub.inventory import Inventory
 from penstock.pubsub.message import Message, Received
@@ -68,7 +68,7 @@ class Stream:
 
     async def _turn(self) -> None:
         queue, name = self._session.queue, self._subscription.name
-        since = queue.standing(name)
+        since = queue.revision(name)
         if since.detached:
             raise FailedPreconditionError(f"Subscription is detached, its topic was deleted: {name}")
         messages = self._room()
@@ -85,7 +85,7 @@ class Stream:
             self._recovered()
             await self._wait(queue.wait_for_messages(name, WAIT_SECONDS, since))
 
-    async def _watch(self, since: Standing) -> None:
+    async def _watch(self, since: Revision) -> None:
         """The consumer wants nothing: until it does, or something happens to the subscription."""
         watching = self._session.spawn(self._look_out(since))
         try:
@@ -93,7 +93,7 @@ class Stream:
         finally:
             watching.cancel()
 
-    async def _look_out(self, since: Standing) -> None:
+    async def _look_out(self, since: Revision) -> None:
         try:
             await self._session.queue.wait_for_messages(self._subscription.name, WAIT_SECONDS, since)
         except PenstockError as error:

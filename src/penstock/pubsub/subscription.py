@@ -231,7 +231,7 @@ class Subscription(Emitter):
             raise InvalidArgumentError("max_messages must be a whole number, at least 1")
         until = queue.clock.now() + int(wait_seconds * SECOND)
         while True:
-            since = queue.standing(self.name)
+            since = queue.revision(self.name)
             lease = self.options.lease_seconds(since.options.lease_seconds)
             deliveries = await queue.pull(self.name, max_messages, lease_seconds=lease)
             left = (until - queue.clock.now()) / SECOND

@@ -65,7 +65,7 @@ def test_deleting_a_topic_ends_what_is_in_flight(world: World, queue: MessageQue
     for name in ("sub-1", "sub-2"):
         assert world.pull(name) == []
         assert queue.backlog(name) == (0, 0, 0, 0)
-        assert len(queue._broker.state.subscription(name).timers) == 0
+        assert len(queue.engine.broker.state.subscription(name).timers) == 0
 
 
 # ---------------------------------------------------------------------- flow control and metrics
@@ -264,14 +264,14 @@ def test_nothing_piles_up_over_many_cycles(world: World, queue: MessageQueue, or
         queue.ack_many([message.ack_id for message in queue.pull("sub", 1000)])
         world.clock.advance(1)
     assert queue.pull("sub", 1) == []
-    subscription = queue._broker.state.subscription("sub")
+    subscription = queue.engine.broker.state.subscription("sub")
     assert queue.backlog("sub") == (0, 0, 0, 0)
     assert (subscription.outstanding, subscription.lanes, subscription.skips) == ({}, {}, [])
     assert (subscription.ready, subscription.lane_ready) == ([], [])
     assert len(subscription.timers) == 0
     assert len(subscription.timers._heap) <= 200
     assert len(subscription.lows) <= 1025
-    topic = queue._broker.state.topic("topic")
+    topic = queue.engine.broker.state.topic("topic")
     assert topic.tail - topic.head <= 1000  # the log gave back what is acked
 
 

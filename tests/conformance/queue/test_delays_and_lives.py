@@ -121,7 +121,7 @@ def test_a_life_that_ends_inside_a_window_leaves_the_key_in_order(world: World, 
     queue.ack_many([each.ack_id for each in first])
     assert world.drain("sub") == ["c", "e"]
     assert queue.backlog("sub") == (0, 0, 0, 0)
-    assert queue._broker.state.subscription("sub").lanes == {}
+    assert queue.engine.broker.state.subscription("sub").lanes == {}
 
 
 def test_what_one_subscription_lets_end_the_other_has_acked(world: World, queue: MessageQueue) -> None:

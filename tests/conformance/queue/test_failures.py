@@ -68,8 +68,8 @@ def test_a_dead_letter_is_one_step(world: World, queue: MessageQueue) -> None:
     world.publish("a")
     message = world.take("sub")
     commits = []
-    commit = queue._journal.commit
-    queue._journal.commit = lambda step: (commits.append(step), commit(step))[1]  # type: ignore[method-assign]
+    commit = queue.engine.journal.commit
+    queue.engine.journal.commit = lambda step: (commits.append(step), commit(step))[1]  # type: ignore[method-assign]
     queue.nack(message.ack_id)
     (step,) = commits
     assert {type(fact).__name__ for fact in step.facts} == {"Published", "Removed"}

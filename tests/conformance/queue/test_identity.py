@@ -132,10 +132,10 @@ def test_a_publishers_receipt_is_not_guessed_either(world: World) -> None:
     world.queue.register_topic("topic")
     world.queue.register_subscription("sub", "topic", LENIENT)
     world.publish("a", "b")
-    number = world.queue._broker.state.subscription("sub").number
+    number = world.queue.engine.broker.state.subscription("sub").number
     for stamp in range(-1, 100):
         assert world.queue.ack_many([receipt(number, 0, stamp)])[:2] != ([], [])
-    good = world.queue._broker.publisher_receipt(number, 1)
+    good = world.queue.engine.broker.publisher_receipt(number, 1)
     assert world.queue.ack_many([good])[:2] == ([], [])
     assert world.pull("sub") == ["a"]
 
@@ -180,4 +180,4 @@ def test_a_store_of_an_earlier_release_gets_an_identity_and_keeps_its_names() ->
 
     again = MessageQueue(journal, clock=ManualClock(at))
     assert again.identity == queue.identity
-    assert again._broker.state.dump() == queue._broker.state.dump()
+    assert again.engine.broker.state.dump() == queue.engine.broker.state.dump()

@@ -102,7 +102,7 @@ def test_looking_again_and_again_leaves_nothing_behind(world: World) -> None:
     queue.nack(world.take("sub").ack_id)
     for _ in range(1000):
         assert len(queue.peek("sub", 1)) == 1
-    assert len(queue._broker.state.subscription("sub").lane_ready) < 200
+    assert len(queue.engine.broker.state.subscription("sub").lane_ready) < 200
     assert world.drain("sub") == ["a0", "a1", "a2"]
 
 
@@ -127,4 +127,4 @@ def test_no_schedule_of_failures_breaks_the_order(world: World, window: int, see
         if chance.random() < 0.2:
             world.clock.advance(11)
     assert queue.backlog("sub") == (0, 0, 0, 0)
-    assert queue._broker.state.subscription("sub").lanes == {}
+    assert queue.engine.broker.state.subscription("sub").lanes == {}

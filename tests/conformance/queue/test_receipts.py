@@ -24,7 +24,7 @@ def put_receipt(queue: MessageQueue, offset: int, name: str = "sub") -> str:
     """The receipt of a message that only its publisher has seen."""
     subscription = queue.get_subscription(name)
     assert subscription is not None
-    return queue._broker.publisher_receipt(subscription.number, offset)
+    return queue.engine.broker.publisher_receipt(subscription.number, offset)
 
 
 def test_a_lenient_receipt_is_good_until_the_next_delivery(lenient: World) -> None:

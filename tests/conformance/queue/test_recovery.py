@@ -63,9 +63,9 @@ def adopted(world: World) -> None:
     world.queue.register_topic("topic")
     world.queue.register_subscription("sub", "topic", LENIENT)
     world.publish("a", "b", "c", "d")
-    number = world.queue._broker.state.subscription("sub").number
-    world.queue.ack(world.queue._broker.publisher_receipt(number, 2))
-    world.queue.replace_body(world.queue._broker.publisher_receipt(number, 1), b"changed", 30)
+    number = world.queue.engine.broker.state.subscription("sub").number
+    world.queue.ack(world.queue.engine.broker.publisher_receipt(number, 2))
+    world.queue.replace_body(world.queue.engine.broker.publisher_receipt(number, 1), b"changed", 30)
 
 
 def delays(world: World) -> None:
@@ -89,7 +89,7 @@ def producers(world: World) -> None:
 
 
 def documents(world: World) -> None:
-    broker = world.queue._broker
+    broker = world.queue.engine.broker
     broker.put_document("schema", "one", b"\x00body")
     broker.put_document("schema", "two", b"")
     broker.put_document("policy", "three", b"3")
@@ -138,7 +138,7 @@ def test_the_state_is_the_same_after_a_restart(durable: World, crash: bool, hist
 def play(world: World, queue: MessageQueue) -> list[tuple[str, bytes, int, str]]:
     """Everything the queue gives out over the next minutes; the clock ends where it began."""
     seen = []
-    queue._broker.draw = count(1).__next__
+    queue.engine.broker.draw = count(1).__next__
     for _ in range(30):
         for name in sorted(each.name for each in queue.get_all_subscriptions()):
             seen += [(name, m.data, m.delivery_attempt, m.ack_id) for m in queue.pull(name, 3)]
@@ -154,7 +154,7 @@ def test_what_comes_next_is_the_same_as_without_the_restart(durable: World, hist
     original = durable.queue
     recovered = durable.reopen(crash=True)
     assert play(durable, recovered) == play(durable, original)
-    assert recovered._broker.state.dump() == original._broker.state.dump()
+    assert recovered.engine.broker.state.dump() == original.engine.broker.state.dump()
 
 
 def test_running_leases_go_on_after_a_restart(durable: World, crash: bool) -> None:

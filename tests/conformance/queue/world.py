@@ -56,7 +56,7 @@ class World:
         return self.queue
 
     def dump(self) -> StateDump:
-        return self.queue._broker.state.dump()
+        return self.queue.engine.broker.state.dump()
 
     def close(self) -> None:
         for queue in self._open:

@@ -107,7 +107,7 @@ def test_nobody_is_answered_before_the_commit() -> None:
 def test_everybody_in_a_refused_commit_is_told_and_later_calls_work() -> None:
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         await started_over(queue, journal)
-        before = queue._broker.state.dump()
+        before = queue.engine.broker.state.dump()
         journal.refusals = [JournalFullError()]
         calls = [publish(queue, b"lost"), asyncio.ensure_future(queue.pull("sub", 1))]
         await commit_begins(journal)
@@ -117,7 +117,7 @@ def test_everybody_in_a_refused_commit_is_told_and_later_calls_work() -> None:
         answers = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(answer) for answer in answers] == [JournalFullError] * 3
         assert isinstance(answers[0], ResourceExhaustedError)
-        assert queue._broker.state.dump() == before
+        assert queue.engine.broker.state.dump() == before
         assert [each.message.data for each in await queue.pull("sub", 10)] == [b"first"]
         assert await queue.pull("sub", 10) == []
         await queue.publish("topic", [Draft(b"later")])
@@ -132,11 +132,11 @@ def test_a_command_between_the_refusal_and_its_news_does_not_rescue_the_lost() -
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         journal.refusals = [JournalFullError()]
         news: list[Callable[[], None]] = []
-        queue._call_loop = news.append  # type: ignore[method-assign]
+        queue._writer._call_loop = news.append  # type: ignore[method-assign]
         lost = publish(queue, b"lost")
-        while queue._pipeline.stalled is None:
+        while queue.engine.commits.stalled is None:
             await asyncio.sleep(0)
-        del queue._call_loop
+        del queue._writer._call_loop
         with pytest.raises(JournalFullError):
             await queue.publish("topic", [Draft(b"too early")])
         for callback in news:
@@ -157,7 +157,7 @@ def test_decisions_of_one_turn_are_lost_together() -> None:
         other = publish(queue, b"other")
         await asyncio.sleep(0)
         queue.decide_publish("topic", [Draft(b"first of the turn")])
-        assert await_in_this_turn(lambda: queue._pipeline.stalled is not None)
+        assert await_in_this_turn(lambda: queue.engine.commits.stalled is not None)
         with pytest.raises(JournalFullError):
             queue.decide_publish("topic", [Draft(b"second of the turn")])
         with pytest.raises(JournalFullError):
@@ -277,7 +277,7 @@ def test_a_caller_that_leaves_does_not_disturb_the_commit() -> None:
         journal.gate.set()
         await stays
         assert kept(journal) == [b"first", b"gone", b"stays"]
-        assert not queue._waiters
+        assert not queue._writer._waiters
 
     tell(story)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.broker.facts import Touched
-from penstock.engine.commits import Pipeline
+from penstock.engine.commits import Commits
 from penstock.errors import ResourceExhaustedError
 from penstock.journal.port import JournalFailedError, JournalFullError
 from tests.unit.engine.journals import ToldJournal
@@ -17,15 +17,15 @@ def journal() -> ToldJournal:
 
 
 @pytest.fixture
-def pipeline(journal: ToldJournal) -> Pipeline:
-    return Pipeline(journal)
+def pipeline(journal: ToldJournal) -> Commits:
+    return Commits(journal)
 
 
-def decide(pipeline: Pipeline, number: int) -> int:
+def decide(pipeline: Commits, number: int) -> int:
     return pipeline.add([Touched(number, 0)], [])
 
 
-def test_whoever_waits_first_commits_for_all(pipeline: Pipeline, journal: ToldJournal) -> None:
+def test_whoever_waits_first_commits_for_all(pipeline: Commits, journal: ToldJournal) -> None:
     numbers = [decide(pipeline, number) for number in range(5)]
     pipeline.wait(numbers[0])
     pipeline.wait(numbers[4])
@@ -33,7 +33,7 @@ def test_whoever_waits_first_commits_for_all(pipeline: Pipeline, journal: ToldJo
 
 
 def test_a_refused_decision_is_lost_for_everybody_who_shared_its_commit(
-    pipeline: Pipeline, journal: ToldJournal
+    pipeline: Commits, journal: ToldJournal
 ) -> None:
     """Also for one that comes to ask only after later decisions were committed."""
     journal.refusals = [JournalFullError()]
@@ -48,7 +48,7 @@ def test_a_refused_decision_is_lost_for_everybody_who_shared_its_commit(
     assert [fact.subscription for commit in journal.commits for fact in commit.facts] == [3]
 
 
-def test_after_a_refusal_there_is_nothing_left_to_wait_for(pipeline: Pipeline, journal: ToldJournal) -> None:
+def test_after_a_refusal_there_is_nothing_left_to_wait_for(pipeline: Commits, journal: ToldJournal) -> None:
     """A command that decided nothing waits for the latest decision, and that one must not be a lost one."""
     pipeline.wait(decide(pipeline, 1))
     journal.refusals = [JournalFullError()]
@@ -58,7 +58,7 @@ def test_after_a_refusal_there_is_nothing_left_to_wait_for(pipeline: Pipeline, j
     pipeline.wait(pipeline.submitted)
 
 
-def test_losses_of_several_refusals_are_told_apart(pipeline: Pipeline, journal: ToldJournal) -> None:
+def test_losses_of_several_refusals_are_told_apart(pipeline: Commits, journal: ToldJournal) -> None:
     kept, lost = [], []
     for turn in range(10):
         if turn % 3 == 1:
@@ -76,7 +76,7 @@ def test_losses_of_several_refusals_are_told_apart(pipeline: Pipeline, journal: 
             pipeline.wait(number)
 
 
-def test_what_was_decided_after_a_refusal_is_not_committed(pipeline: Pipeline, journal: ToldJournal) -> None:
+def test_what_was_decided_after_a_refusal_is_not_committed(pipeline: Commits, journal: ToldJournal) -> None:
     """It was decided on a state that never was."""
     journal.refusals = [JournalFullError()]
     decide(pipeline, 1)
@@ -90,7 +90,7 @@ def test_what_was_decided_after_a_refusal_is_not_committed(pipeline: Pipeline, j
         pipeline.wait(late)
 
 
-def test_a_failed_journal_cannot_be_resumed(pipeline: Pipeline, journal: ToldJournal) -> None:
+def test_a_failed_journal_cannot_be_resumed(pipeline: Commits, journal: ToldJournal) -> None:
     journal.refusals = [JournalFailedError()]
     number = decide(pipeline, 1)
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_a_failed_journal_cannot_be_resumed(pipeline: Pipeline, journal: ToldJou
     assert isinstance(pipeline.stalled, JournalFailedError)
 
 
-def test_a_journal_that_fails_at_its_chores_stops_the_pipeline(pipeline: Pipeline, journal: ToldJournal) -> None:
+def test_a_journal_that_fails_at_its_chores_stops_the_pipeline(pipeline: Commits, journal: ToldJournal) -> None:
     def fail() -> bool:
         raise JournalFailedError
 

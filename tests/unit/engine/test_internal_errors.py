@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ from penstock.broker.facts import Acked, Delivered, Extended, Fact, Published, R
 from penstock.broker.log import LogCache, Sizes
 from penstock.broker.state import State
 from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.shared import SharedQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
 from penstock.journal.sqlite import SqliteJournal
@@ -141,7 +140,7 @@ def test_a_bug_in_a_shared_queue_is_counted_and_undone(tmp_path: Path, monkeypat
     bug = Bug(monkeypatch, Acked, after=True)
 
     async def main(queue: MessageQueue) -> None:
-        shared = SharedQueue(queue)
+        shared = AsyncMessageQueue(queue.engine)
         shared.begin()
         bug.armed = True
         receipt = queue.pull("sub", 1)[0].ack_id
@@ -162,25 +161,23 @@ def test_a_bug_in_a_shared_queue_is_counted_and_undone(tmp_path: Path, monkeypat
 def test_a_bug_on_the_way_to_the_journal_jams_nobody(kind: str, tmp_path: Path) -> None:
     """Law 8: facts that cannot be handed on do not stay behind for the next command to fail on."""
 
-    class Broken:
-        armed = False
+    armed = False
 
-        def heed(self, facts: Sequence[Fact], state: State, now: int) -> None:
-            if self.armed:
-                self.armed = False
-                raise KeyError("secret")
-
-        def close(self) -> None:
-            return
+    def listener(fact: Delivered) -> None:
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyError("secret")
 
     async def main() -> None:
-        queue, watcher = AsyncMessageQueue(journal_of(kind, tmp_path), clock=ManualClock()), Broken()
+        nonlocal armed
+        queue = AsyncMessageQueue(journal_of(kind, tmp_path), clock=ManualClock())
         await queue.start()
-        queue.watch(watcher)
+        queue.on([Delivered], listener)
         await queue.create_topic("topic")
         await queue.create_subscription("sub", "topic")
         await queue.publish("topic", [Draft(b"1")])
-        watcher.armed = True
+        armed = True
         with pytest.raises(InternalError):
             await queue.pull("sub", 10)
         assert sum(queue.internal_errors.values()) == 1
@@ -249,7 +246,7 @@ def test_a_bug_in_housekeeping_does_not_end_it(tmp_path: Path, monkeypatch: pyte
         await queue.start()
         await asyncio.sleep(0)  # the keeper sets its alarm
         with monkeypatch.context() as broken:
-            broken.setattr(type(queue._broker), "expire_resources", lambda self, now: 1 / 0)
+            broken.setattr(type(queue.engine.broker), "expire_resources", lambda self, now: 1 / 0)
             clock.advance(61)
             await asyncio.sleep(0)
             await asyncio.sleep(0)

@@ -27,12 +27,12 @@ def queue(journal: ToldJournal) -> MessageQueue:
 
 
 def test_a_refused_publish_leaves_no_trace(queue: MessageQueue, journal: ToldJournal) -> None:
-    before = queue._broker.state.dump()
+    before = queue.engine.broker.state.dump()
     journal.refusals = [JournalFullError()]
     with pytest.raises(ResourceExhaustedError) as error:
         queue.publish("topic", [b"lost"])
     assert error.value.code == 8
-    assert queue._broker.state.dump() == before
+    assert queue.engine.broker.state.dump() == before
     queue.publish("topic", [b"later"])
     assert [message.data for message in queue.pull("sub", 10)] == [b"kept", b"later"]
 
@@ -41,7 +41,7 @@ def test_a_refused_publish_leaves_no_trace(queue: MessageQueue, journal: ToldJou
 def test_any_refused_command_leaves_no_trace(queue: MessageQueue, journal: ToldJournal, call: str) -> None:
     (leased,) = queue.pull("sub", 1)
     queue.publish("topic", [b"another"])
-    before = queue._broker.state.dump()
+    before = queue.engine.broker.state.dump()
     journal.refusals = [JournalFullError()]
     arguments = {
         "pull": ("sub", 1),
@@ -53,7 +53,7 @@ def test_any_refused_command_leaves_no_trace(queue: MessageQueue, journal: ToldJ
     }
     with pytest.raises(ResourceExhaustedError):
         getattr(queue, call)(*arguments[call])
-    assert queue._broker.state.dump() == before
+    assert queue.engine.broker.state.dump() == before
     queue.ack(leased.ack_id)
     assert [message.data for message in queue.pull("sub", 10)] == [b"another"]
 

@@ -58,7 +58,7 @@ def bodies(deliveries: list[Delivery]) -> list[bytes]:
 
 
 def is_empty(queue: AsyncMessageQueue) -> bool:
-    return not queue._room._waiting and not queue._room._topics
+    return not queue._wakeups._waiting and not queue._wakeups._topics
 
 
 def test_a_pull_waits_as_long_as_it_was_told() -> None:
@@ -90,7 +90,7 @@ def test_ten_thousand_wait_and_one_message_goes_to_one() -> None:
         await settle()
         done = [pull for pull in pulls if pull.done()]
         assert [bodies(pull.result()) for pull in done] == [[b"a"]]
-        looked = queue._broker.state.subscription("sub").stamp
+        looked = queue.engine.broker.state.subscription("sub").stamp
         assert looked == 1
         assert (await elapsed(asyncio.gather(*pulls)))[0] == 60
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.broker.facts import Published, TopicDeleted
 from penstock.doors.flight.decisions import Decisions
 from penstock.doors.flight.desk import Desk
 from penstock.doors.flight.doorstep import Doorstep
@@ -100,7 +101,7 @@ class FlightDoor:
             private_key,
             [],
         )
-        self._queue.watch(self._tidings)
+        self._listener = self._queue.on([Published, TopicDeleted], self._tidings.on_fact)
         self._keeper = asyncio.create_task(self._keep(self._doorstep))
 
     async def stop(self, grace_seconds: float) -> None:
@@ -114,7 +115,7 @@ class FlightDoor:
         self._release()
 
     def _release(self) -> None:
-        self._queue.unwatch(self._tidings)
+        self._queue.off(self._listener)
         for held in (self._doorstep, self._holder):
             if held is not None:
                 held.close()

@@ -6,11 +6,9 @@ The rule kept here: whoever waits is called once, by the decision that may conce
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 
-from penstock.broker.facts import Fact, Published, TopicDeleted
-from penstock.broker.state import State
+from penstock.broker.facts import Published, TopicDeleted
 
 
 class Tidings:
@@ -31,12 +29,9 @@ class Tidings:
         finally:
             self._waiting.pop(called, None)
 
-    def heed(self, facts: Sequence[Fact], state: State, now: int) -> None:
-        if not self._waiting:
-            return
-        moved = {fact.topic for fact in facts if isinstance(fact, Published | TopicDeleted)}
-        if moved:
-            self._call([each for each, topics in self._waiting.items() if not moved.isdisjoint(topics)])
+    def on_fact(self, fact: Published | TopicDeleted) -> None:
+        if self._waiting:
+            self._call([each for each, topics in self._waiting.items() if fact.topic in topics])
 
     def close(self) -> None:
         self.closed = True

@@ -7,18 +7,14 @@ stream, by a unary call, by the end of its lease), so that a stream's flow contr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable
 
 from penstock.broker import facts as f
 from penstock.broker.consuming import Delivery
-from penstock.broker.state import State
+from penstock.engine.async_queue import AsyncMessageQueue
 
 UNLIMITED_MESSAGES = 50_000  # what a stream without a limit may hold all the same
 UNLIMITED_BYTES = 512 << 20
-
-_Settling: TypeAlias = f.Acked | f.Removed | f.Returned
-_Changing: TypeAlias = f.Sought | f.Detached | f.SubscriptionDeleted | f.SubscriptionChanged
 
 
 class Outstanding:
@@ -67,7 +63,7 @@ class Outstanding:
 
 
 class FlowControl:
-    """All of them, by the number of their subscription. Watches the broker's facts."""
+    """All of them, by the number of their subscription. Follows the broker's facts."""
 
     def __init__(self) -> None:
         self._by_subscription: dict[int, set[Outstanding]] = {}
@@ -81,22 +77,17 @@ class FlowControl:
         if not streams:
             self._by_subscription.pop(subscription, None)
 
-    def heed(self, facts: Sequence[f.Fact], state: State, now: int) -> None:
-        if not self._by_subscription:
-            return
-        for fact in facts:
-            if isinstance(fact, _Settling):
-                for outstanding in self._by_subscription.get(fact.subscription, ()):
-                    outstanding.drop(fact.offsets)
-            elif isinstance(fact, _Changing):
-                self._change(fact)
+    def follow(self, queue: AsyncMessageQueue) -> None:
+        queue.on([f.Acked, f.Removed, f.Returned], self._on_settled)
+        queue.on([f.Sought, f.Detached, f.SubscriptionDeleted, f.SubscriptionChanged], self._on_changed)
 
-    def _change(self, fact: _Changing) -> None:
+    def _on_settled(self, fact: f.Acked | f.Removed | f.Returned) -> None:
+        for outstanding in self._by_subscription.get(fact.subscription, ()):
+            outstanding.drop(fact.offsets)
+
+    def _on_changed(self, fact: f.Sought | f.Detached | f.SubscriptionDeleted | f.SubscriptionChanged) -> None:
         for outstanding in self._by_subscription.get(fact.subscription, ()):
             if isinstance(fact, f.SubscriptionChanged):
                 outstanding.touch()
             else:
                 outstanding.clear()
-
-    def close(self) -> None:
-        self._by_subscription.clear()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from penstock.broker import facts as f
 from penstock.broker.consuming import Delivery
-from penstock.broker.state import State
 from penstock.doors.google.endpoints import DeniedError, parse
 from penstock.doors.google.envelope import seal
 from penstock.doors.google.errors import CallError
@@ -53,12 +52,12 @@ class Push:
         self._running: dict[int, tuple[Plan, asyncio.Task[None]]] = {}  # by the number of the subscription
         self._names: dict[int, str] = {}  # of subscriptions that changed; empty: it is gone
         self._all = False  # any may have changed
-        self._state: State | None = None
         self._changed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._queue.watch(self)
+        queue = self._queue
+        self._listeners = [queue.on(_CHANGES, self._on_change), queue.on_reset(self._look_at_all)]
         self._look_at_all()
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
@@ -66,29 +65,20 @@ class Push:
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
-        self._queue.unwatch(self)
+        for listener in self._listeners:
+            self._queue.off(listener)
         tasks = [keeper, *(task for _, task in self._running.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def heed(self, facts: Sequence[f.Fact], state: State, now: int) -> None:
-        if state is not self._state:  # the broker went back to its last commit, and subscriptions with it
-            self._state = state
-            self._look_at_all()
-        for fact in facts:
-            if type(fact) in _CHANGES:
-                number: int = fact.subscription  # type: ignore[union-attr]  # see the table
-                subscription = state.subscriptions.get(number)
-                self._names[number] = subscription.name if subscription is not None else ""
-                self._changed.set()
+    def _on_change(self, fact: Any) -> None:
+        self._names[fact.subscription] = self._queue.subscription_name(fact.subscription)
+        self._changed.set()
 
     def _look_at_all(self) -> None:
         self._all = True
         self._changed.set()
-
-    def close(self) -> None:
-        return
 
     async def _keep(self) -> None:
         """Let what runs follow what is wanted."""

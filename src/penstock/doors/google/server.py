@@ -111,7 +111,7 @@ class GoogleDoor:
         self.address = join_address(host, port)
         self._origins.hosts.listens_at(self.connections.addresses)
         self._own_ports.add(port)
-        self._queue.watch(self._services.flow_control)
+        self._services.flow_control.follow(self._queue)
         self._push.start()
 
     async def stop(self, grace_seconds: float) -> None:

@@ -52,7 +52,7 @@ def test_a_change_costs_a_look_at_one_subscription(monkeypatch: pytest.MonkeyPat
         await queue.delete_subscription("sub-3")
         await settle()
         assert len(pushing._running) == 5
-        queue._start_over(cast(Any, None))  # the state is another one from here on
+        queue.engine._start_over(cast(Any, None))  # the state is another one from here on
         looked_at.clear()
         await queue.create_subscription("last", "topic")
         await settle()

@@ -38,10 +38,10 @@ def test_whatever_matters_to_a_pull_changes_how_a_subscription_stands() -> None:
         await queue.start()
         await queue.create_topic("t")
         await queue.create_subscription("s", "t")
-        seen = [queue.standing("s")]
+        seen = [queue.revision("s")]
 
         def changed() -> bool:
-            seen.append(queue.standing("s"))
+            seen.append(queue.revision("s"))
             return seen[-1] != seen[-2]
 
         assert not changed()

@@ -1,4 +1,4 @@
-"""SharedQueue: what threads decide reaches who waits in the loop, and nobody is forgotten."""
+"""An engine that threads and an event loop share: what threads decide reaches who waits in the loop."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 from penstock import Draft, FailedPreconditionError, ManualClock, MessageQueue, NotFoundError, SubscriptionOptions
 from penstock.assembly import open_queue
-from penstock.engine.shared import SharedQueue
+from penstock.engine.async_queue import AsyncMessageQueue
 
 SECONDS = 10
 
 
-def prepared(data: Path | None = None) -> tuple[MessageQueue, SharedQueue]:
+def prepared(data: Path | None = None) -> tuple[MessageQueue, AsyncMessageQueue]:
     queue = open_queue(data, clock=ManualClock())
     queue.register_topic("t")
     queue.register_subscription("s", "t", SubscriptionOptions(lease_seconds=600))
-    return queue, SharedQueue(queue)
+    return queue, AsyncMessageQueue(queue.engine)
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -29,7 +29,7 @@ def test_a_publish_in_a_thread_ends_the_wait(durable: bool, tmp_path: Path) -> N
     async def story() -> None:
         shared.begin()
         for number in range(50):
-            since = shared.standing("s")
+            since = shared.revision("s")
             assert await shared.pull("s", 10) == []
             thread = threading.Thread(target=queue.publish, args=("t", [b"%d" % number]))
             thread.start()
@@ -48,7 +48,7 @@ def test_what_came_between_the_look_and_the_wait_is_not_missed() -> None:
 
     async def story() -> None:
         shared.begin()
-        since = shared.standing("s")
+        since = shared.revision("s")
         assert await shared.pull("s", 1) == []
         queue.publish("t", [b"a"])
         assert await asyncio.wait_for(shared.wait_for_messages("s", 3600, since), SECONDS)
@@ -108,7 +108,6 @@ def test_publishes_keep_the_order_of_their_calls(durable: bool, tmp_path: Path) 
         await asyncio.gather(*[shared.publish("t", [Draft(b"%d" % number)]) for number in range(100)])
         deliveries = await shared.pull("s", 100)
         assert [int(delivery.message.data) for delivery in deliveries] == list(range(100))
-        assert shared._turns == {}
         await shared.close()
 
     asyncio.run(story())
@@ -131,12 +130,12 @@ def test_a_second_loop_has_to_wait_for_the_first_to_be_closed() -> None:
     asyncio.run(_begin_and_close(shared))
 
 
-async def _begin(shared: SharedQueue) -> None:
+async def _begin(shared: AsyncMessageQueue) -> None:
     shared.begin()
     shared.begin()
 
 
-async def _begin_and_close(shared: SharedQueue) -> None:
+async def _begin_and_close(shared: AsyncMessageQueue) -> None:
     shared.begin()
     with pytest.raises(NotFoundError):
         await shared.wait_for_messages("nothing", 1)
