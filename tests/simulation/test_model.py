@@ -404,7 +404,7 @@ class SqliteMachine(Machine):
 
 
 SHARES = {Machine: 8, SqliteMachine: 4}  # of the night, so that several workers have something to do
-EXAMPLES = {Machine: (400, 12_500), SqliteMachine: (120, 5_000)}  # in one share
+EXAMPLES = {Machine: (400, 6_000), SqliteMachine: (120, 2_500)}  # in one share
 
 
 @pytest.mark.parametrize(

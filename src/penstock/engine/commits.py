@@ -71,6 +71,7 @@ class Commits:
         self.durable = 0  # decisions up to this number are committed, or lost
         self._losses: deque[Loss] = deque(maxlen=LOSSES_KEPT)
         self.stalled: PenstockError | None = None
+        self._closed = False
         self.meter = CommitMeter()
 
     @property
@@ -179,7 +180,13 @@ class Commits:
         """A slice of the journal's idle work."""
         with self._commit_lock:
             try:
-                return self.stalled is None and self._journal.maintain()
+                return not self._closed and self.stalled is None and self._journal.maintain()
             except PenstockError as error:
                 self.stalled = error
                 return False
+
+    def close(self) -> None:
+        """Release the journal; a thread that looks after it has finished its slice."""
+        with self._commit_lock:
+            self._closed = True
+            self._journal.close()

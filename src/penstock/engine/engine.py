@@ -97,7 +97,7 @@ class Engine:
                     self.commits.flush()
             finally:
                 self.reads.close()
-                self.journal.close()
+                self.commits.close()
                 self._tell_reset()
 
     # ------------------------------------------------------------------ who is told of facts

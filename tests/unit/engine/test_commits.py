@@ -109,3 +109,18 @@ def test_a_journal_that_fails_at_its_chores_stops_the_pipeline(pipeline: Commits
     with pytest.raises(JournalFailedError):
         pipeline.wait(decide(pipeline, 1))
     assert journal.commits == []
+
+
+def test_nobody_looks_after_a_journal_that_was_released(pipeline: Commits, journal: ToldJournal) -> None:
+    """The thread that does so may be that of another queue over the same engine, and be late."""
+    chores: list[str] = []
+
+    def maintain() -> bool:
+        chores.append("done")
+        return True
+
+    journal.maintain = maintain  # type: ignore[method-assign]
+    assert pipeline.maintain()
+    pipeline.close()
+    assert not pipeline.maintain()
+    assert chores == ["done"]
