@@ -124,8 +124,8 @@ def test_the_last_word_between_memory_and_a_folder_counts() -> None:
 
 def test_closed_doors_and_free_ports_do_not_collide() -> None:
     settings = load({"http_port": "0", "text_port": "0", "azure_port": "off", "flight_port": "off"})
-    ports = settings.http_port, settings.text_port, settings.azure_port, settings.flight_port
-    assert ports == (0, 0, None, None)
+    ports = [settings.port_of(door) for door in ("http", "text", "azure", "flight")]
+    assert ports == [0, 0, None, None]
 
 
 def test_a_settings_file_is_toml(tmp_path: Path) -> None:
