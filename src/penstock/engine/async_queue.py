@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from penstock.broker.broker import Broker
 from penstock.broker.consuming import Delivery, Peeked, Pulled, Renewed, Settled
@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 
 class AsyncMessageQueue(Lookups):
+    _wakeups: Wakeups
+
     def __init__(self, journal: Journal | Engine, **parts: Any) -> None:
         """Over a journal, with an engine of its own, recovered here; or over the engine of a queue that stays open.
 
@@ -59,6 +61,8 @@ class AsyncMessageQueue(Lookups):
             if loop is not self._loop:
                 raise FailedPreconditionError("The message queue belongs to another event loop, which is still open")
             return
+        if self._loop is not None:
+            self._wakeups.close()  # the waiters went with their loop
         self._loop = loop
         self._writer.begin()
         self._wakeups = Wakeups(self.engine)
@@ -70,6 +74,7 @@ class AsyncMessageQueue(Lookups):
             return
         self.begin()  # never started, it closes the same way
         self._keeper.cancel()
+        self._wakeups.stop()
         self._wakeups.close()
         try:
             if not self.engine.closed:
@@ -123,20 +128,18 @@ class AsyncMessageQueue(Lookups):
 
     async def _drive(self, steps: commands.Steps[T]) -> T:
         """Run steps, reading what they ask for; the answer waits for all they decided."""
-        result = await self._walk(steps)
-        await self.committed()
+        result, number = await self._walk(steps)
+        await self._writer.committed(number)
         return result
 
-    async def _walk(self, steps: commands.Steps[T]) -> T:
-        """Run steps; in one go, where nothing has to be read."""
+    async def _walk(self, steps: commands.Steps[T]) -> tuple[T, int]:
+        """Run steps, in one go where nothing has to be read; the result, and the number to wait for."""
         broker, answer = self.engine.broker, None
-        try:
-            while True:
-                question = self.engine.step(steps, answer, broker)
-                answer = await self._read(question)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+        while True:
+            question, result, number = self.engine.step(steps, answer, broker)
+            if question is None:
+                return cast(T, result), number
+            answer = await self._read(question)
 
     async def load(self, need: Need) -> None:
         """Bring into memory what a decision needs; it is to be asked for again afterwards."""
@@ -224,8 +227,8 @@ class AsyncMessageQueue(Lookups):
         self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None, *, sizes: Sequence[int] | None = None
     ) -> Appended:
         """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
-        appended = self.decide_publish(topic_name, drafts, once, sizes)
-        await self.committed()
+        appended, number = self.engine.publish(topic_name, drafts, once, sizes)
+        await self._writer.committed(number)
         return appended
 
     async def pull(
@@ -310,10 +313,7 @@ class AsyncMessageQueue(Lookups):
         self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None, sizes: Sequence[int] | None = None
     ) -> Appended:
         """`sizes`: of drafts that the caller has checked itself, against limits no wider than the broker's."""
-        engine = self.engine
-        engine.check()
-        engine.refuse_when_full()
-        return engine.decide(lambda broker, now: broker.publish(now, topic_name, drafts, once, sizes))[0]
+        return self.engine.publish(topic_name, drafts, once, sizes)[0]
 
     def decide_pull(
         self, name: str, max_messages: int, *, lease_seconds: float | None, max_bytes: int, holder: str = ""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from penstock.broker.broker import Broker
 from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.limits import Limits
 from penstock.broker.model import NO_ATTRIBUTES, Draft, Message, SubscriptionOptions, TopicOptions
-from penstock.broker.publishing import Appended, Once
+from penstock.broker.publishing import Once
 from penstock.engine import commands
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine
@@ -110,16 +110,13 @@ class MessageQueue(Lookups):
                 engine.check()
         broker = engine.broker
         steps = make(broker)
-        try:
-            while True:
-                question = engine.step(steps, answer, broker)
-                tail = engine.tail(question.topic)
-                self._wait(engine.commits.submitted)  # only what is committed can be read
-                answer = engine.read(question, tail)
-        except StopIteration as stop:
-            result: T = stop.value
-        self._wait(engine.commits.submitted)
-        return result
+        while True:
+            question, result, number = engine.step(steps, answer, broker)
+            tail = engine.tail(question.topic) if question is not None else 0
+            self._wait(number)  # also before a read: only what is committed can be read
+            if question is None:
+                return cast(T, result)
+            answer = engine.read(question, tail)
 
     def _wait(self, number: int) -> None:
         engine = self.engine
@@ -185,11 +182,11 @@ class MessageQueue(Lookups):
         """Publish messages, all or none; their ids. An id handed in is ignored, the queue gives its own."""
         drafts = [_draft(message) for message in messages]
 
-        def command(broker: Broker, now: int) -> Appended:
-            self.engine.refuse_when_full()
-            return broker.publish(now, topic_name, drafts, once)
-
-        return self._run(command).message_ids()
+        if self.engine.is_tick_due():
+            self._housekeep()
+        appended, number = self.engine.publish(topic_name, drafts, once)
+        self._wait(number)
+        return appended.message_ids()
 
     def pull(self, subscription_name: str, max_messages: int) -> list[InternalMessage]:
         """Lease up to `max_messages`, oldest first; empty when nothing is ready."""

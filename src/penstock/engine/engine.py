@@ -11,7 +11,7 @@ import logging
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from traceback import extract_tb
 from types import MappingProxyType
@@ -22,7 +22,8 @@ from penstock.broker.facts import Fact, Published, Removed, Returned, Subscripti
 from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
 from penstock.broker.log import Need, Sizes
-from penstock.broker.model import SECOND, Message
+from penstock.broker.model import SECOND, Draft, Message
+from penstock.broker.publishing import Appended, Once
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps
@@ -142,19 +143,23 @@ class Engine:
                 number = self.submit()  # what time decided stands, even if the command is refused
             return result, number
 
-    def step(self, steps: Steps[T], answer: int | None, broker: Broker) -> Question:
-        """One step of a command that may have to read first; StopIteration carries its result."""
+    def step(self, steps: Steps[T], answer: int | None, broker: Broker) -> tuple[Question | None, T | None, int]:
+        """One step of a command that may have to read: its question or its result, and the number to wait for."""
+        question, result = None, None
         with self.lock:
             self.check()
             if self.broker is not broker:  # the steps would go on deciding on a state that is void
                 raise self._void
             try:
-                return steps.send(answer)
+                question = steps.send(answer)
+            except StopIteration as stop:
+                result = stop.value
             except Exception as error:
                 self.judge(error)
                 raise
             finally:
-                self.submit()
+                number = self.submit()
+        return question, result, number
 
     def check(self) -> None:
         """Before a command: the engine is open and agrees with its journal."""
@@ -183,11 +188,18 @@ class Engine:
             raise
         return number
 
-    def refuse_when_full(self) -> None:
-        """Before a publish: the journal has room."""
-        if self.journal.full and not self.find_room():
-            self.broker.refuse("disk")
-            raise JournalFullError()
+    def publish(
+        self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None, sizes: Sequence[int] | None = None
+    ) -> tuple[Appended, int]:
+        """The one command that is refused beforehand where the journal is full; the others make room."""
+
+        def command(broker: Broker, now: int) -> Appended:
+            if self.journal.full and not self.find_room():
+                broker.refuse("disk")
+                raise JournalFullError()
+            return broker.publish(now, topic_name, drafts, once, sizes)
+
+        return self.decide(command)
 
     def _find_room(self) -> bool:
         """Where no thread looks after the journal, its callers do."""
@@ -286,8 +298,7 @@ class Engine:
 
         Called in the `except` of a `try`, which costs a command nothing; a `with` would cost two calls.
         """
-        # The end of steps is a StopIteration; a bug in them cannot be one.
-        if isinstance(error, PenstockError | StopIteration):
+        if isinstance(error, PenstockError):
             return
         place = _place(error)
         self._bugs[place] = self._bugs.get(place, 0) + 1

@@ -76,7 +76,6 @@ class Wakeups:
     def close(self) -> None:
         for listener in self._listeners:
             self._engine.off(listener)
-        self.stop()
 
     def stop(self) -> None:
         """Nobody waits any longer, and nobody begins to."""

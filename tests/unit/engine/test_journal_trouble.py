@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from penstock import ManualClock, MessageQueue, ResourceExhaustedError
+from penstock import Draft, ManualClock, MessageQueue, ResourceExhaustedError
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.engine import Engine
 from penstock.errors import PenstockError
 from penstock.journal.port import JournalFailedError, JournalFullError
 from tests.unit.engine.journals import ToldJournal
@@ -131,3 +136,63 @@ def test_counters_do_not_run_backwards_when_the_state_goes_back(queue: MessageQu
     assert after.publishes_refused == before.publishes_refused
     assert after.subscriptions == before.subscriptions
     assert after.topics[0].messages_published >= before.topics[0].messages_published
+
+
+def lose_everything(journal: ToldJournal, engine: Engine) -> None:
+    """What another thread does to an engine whose commit is refused."""
+    journal.refusals.append(JournalFullError())
+    engine.commits.flush()
+    with engine.lock:
+        engine.go_back()
+
+
+@pytest.mark.parametrize("call", ["ack", "publish"])
+def test_a_decision_that_another_thread_loses_is_never_called_durable(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 1: between deciding and waiting another thread may go back to the last commit."""
+    journal = ToldJournal()
+    queue = MessageQueue(journal, clock=ManualClock())
+    queue.register_topic("topic")
+    queue.register_subscription("sub", "topic")
+    queue.publish("topic", [b"1"])
+    receipt = queue.pull("sub", 1)[0].ack_id
+    for name in ("step", "decide"):
+        real = getattr(queue.engine, name)
+
+        def interrupted(*given: Any, real: Callable[..., Any] = real) -> Any:
+            answer = real(*given)
+            lose_everything(journal, queue.engine)
+            return answer
+
+        monkeypatch.setattr(queue.engine, name, interrupted)
+    calls: dict[str, Callable[[], object]] = {
+        "ack": lambda: queue.ack(receipt),
+        "publish": lambda: queue.publish("topic", [b"2"]),
+    }
+    with pytest.raises(JournalFullError):
+        calls[call]()
+
+
+def test_a_shared_publish_that_a_thread_loses_is_never_called_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 1, for the loop that shares an engine with threads."""
+    journal = ToldJournal()
+    queue = MessageQueue(journal, clock=ManualClock())
+    queue.register_topic("topic")
+    real = queue.engine.decide
+
+    def interrupted(command: Any) -> Any:
+        answer = real(command)
+        lose_everything(journal, queue.engine)
+        return answer
+
+    async def story() -> None:
+        shared = AsyncMessageQueue(queue.engine)
+        shared.begin()
+        monkeypatch.setattr(queue.engine, "decide", interrupted)
+        with pytest.raises(JournalFullError):
+            await asyncio.wait_for(shared.publish("topic", [Draft(b"1")]), 10)
+        monkeypatch.undo()
+        await shared.close()
+
+    asyncio.run(story())
