@@ -269,7 +269,7 @@ def drain(scene: Scene, server: Server) -> bool:
     """Whether every message is settled, however slow the clients are: a backlog that no longer shrinks is stuck."""
     left, until = float("inf"), time.monotonic() + DRAIN_SECONDS
     while left and not scene.failures and time.monotonic() < until:
-        time.sleep(0.5)
+        time.sleep(0.5)  # a backlog is only there to be asked for
         before, left = left, server.metrics()["penstock_backlog_messages"]
         until = time.monotonic() + DRAIN_SECONDS if left < before else until
     return not left
