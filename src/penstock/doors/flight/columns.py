@@ -1,9 +1,4 @@
-"""Stored messages in, Arrow record batches out: the fast path of every scan.
-
-The rule kept here: one schema, the canonical one, for every reader and for ever. A column is made at once, by Arrow
-where messages are alike (`cut`), from messages decoded one by one where they are not (`decoded`); a column nobody asked
-for is not made at all.
-"""
+"""Stored messages as Arrow record batches: one schema for every reader, and only the columns that were asked for."""
 
 from __future__ import annotations
 
@@ -13,16 +8,16 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.doors.flight.cut import cut
-from penstock.doors.flight.decoded import Decoded
-from penstock.doors.flight.packed import packed
+from penstock.doors.flight.fast_columns import fast_columns
+from penstock.doors.flight.slow_columns import TIME, SlowColumns
+from penstock.doors.flight.stored_rows import stored_rows
 from penstock.journal.port import StoredBatch
 
 ROWS_MAX = 10_000
 BYTES_MAX = 4 << 20
-COUNTED = frozenset({"topic", "offset", "message_id"})  # columns that follow from where a message is
+COUNTED = frozenset({"topic", "offset", "message_id"})  # columns that follow from the offset alone
 COUNTED_ROWS = 50_000
-FOLLOWING = frozenset({"attributes", "publish_time", "ordering_key"})  # columns of what is stored after the data
+AFTER_DATA = frozenset({"attributes", "publish_time", "ordering_key"})  # columns of what is stored after the data
 
 SCHEMA = pa.schema(
     [
@@ -31,16 +26,16 @@ SCHEMA = pa.schema(
         ("message_id", pa.string()),
         ("data", pa.binary()),
         ("attributes", pa.map_(pa.string(), pa.string())),
-        ("publish_time", pa.timestamp("us", "UTC")),
+        ("publish_time", TIME),
         ("ordering_key", pa.string()),
     ]
 )
 
 
-class Rows(Protocol):
-    """What the columns of consecutive messages are made from."""
+class Columns(Protocol):
+    """The columns of consecutive messages that are read from the store."""
 
-    def slice(self, place: int, length: int) -> Rows: ...
+    def slice(self, start: int, length: int) -> Columns: ...
 
     def data(self) -> pa.Array: ...
 
@@ -51,14 +46,14 @@ class Rows(Protocol):
     def ordering_key(self) -> pa.Array: ...
 
 
-class Run(NamedTuple):
+class MessageRange(NamedTuple):
     """Consecutive messages of a topic."""
 
     topic: str
     first_id: int  # of the topic
     first: int
     length: int
-    rows: Rows
+    stored: Columns
 
 
 def record_batches(
@@ -71,30 +66,30 @@ def record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The messages with first <= offset < until of one topic, of whose stored batches there is no gap."""
     schema = chosen_schema(columns)
-    data_only = not FOLLOWING & set(schema.names)
+    data_only = not AFTER_DATA & set(schema.names)
     for batches in _runs(stored):
         start, end = batches[0].first, batches[-1].until
-        body = packed(batches)
-        rows: Rows = cut(body, data_only=data_only) or Decoded.of(body)
-        for low, high in _pieces(max(start, first), min(end, until), len(body.body) / len(body.rows)):
+        rows = stored_rows(batches)
+        source: Columns = fast_columns(rows, data_only=data_only) or SlowColumns.of(rows)
+        for low, high in _pieces(max(start, first), min(end, until), len(rows.body) / len(rows.rows)):
             # Made piece by piece: what was just made is sent while it is in the processor's cache.
-            run = Run(topic, first_id, low, high - low, rows.slice(low - start, high - low))
-            yield pa.RecordBatch.from_arrays([_COLUMNS[name](run) for name in schema.names], schema=schema)
+            messages = MessageRange(topic, first_id, low, high - low, source.slice(low - start, high - low))
+            yield pa.RecordBatch.from_arrays([_COLUMNS[name](messages) for name in schema.names], schema=schema)
 
 
 def needs_messages(columns: Sequence[str]) -> bool:
-    """Whether these columns say anything that a range does not say already."""
+    """Whether any of these columns has to be read from the store."""
     return not set(columns) <= COUNTED
 
 
 def counted_batches(
     topic: str, first_id: int, first: int, until: int, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a range that is kept, by what follows from their places alone: the log is not read."""
+    """The messages of a range that is kept, by what follows from their offsets alone: the log is not read."""
     schema = chosen_schema(columns)
     for low in range(first, until, COUNTED_ROWS):
-        run = Run(topic, first_id, low, min(COUNTED_ROWS, until - low), NO_ROWS)
-        yield pa.RecordBatch.from_arrays([_COLUMNS[name](run) for name in schema.names], schema=schema)
+        messages = MessageRange(topic, first_id, low, min(COUNTED_ROWS, until - low), SlowColumns([]))
+        yield pa.RecordBatch.from_arrays([_COLUMNS[name](messages) for name in schema.names], schema=schema)
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -137,7 +132,7 @@ def _runs(stored: Iterable[StoredBatch]) -> Iterator[list[StoredBatch]]:
 
 
 def _pieces(first: int, until: int, row_bytes: float) -> Iterator[tuple[int, int]]:
-    """And large ones are cut."""
+    """Large batches are cut."""
     most = max(min(ROWS_MAX, int(BYTES_MAX / row_bytes)), 1)
     pieces = max(-(-(until - first) // most), 1)
     length = max(-(-(until - first) // pieces), 1)
@@ -145,32 +140,16 @@ def _pieces(first: int, until: int, row_bytes: float) -> Iterator[tuple[int, int
         yield low, min(low + length, until)
 
 
-# ---------------------------------------------------------------------- one function a column
-
-
-def _topic(run: Run) -> pa.Array:
-    return pa.repeat(pa.scalar(run.topic, pa.string()), run.length)
-
-
-def _offset(run: Run) -> pa.Array:
-    return _counted(run.first, run.length)
-
-
-def _message_id(run: Run) -> pa.Array:
-    return _counted(run.first_id + run.first, run.length).cast(pa.string())
-
-
 def _counted(first: int, count: int) -> pa.Array:
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
 
 
-NO_ROWS = Decoded([])
-_COLUMNS: dict[str, Callable[[Run], pa.Array]] = {
-    "topic": _topic,
-    "offset": _offset,
-    "message_id": _message_id,
-    "data": lambda run: run.rows.data(),
-    "attributes": lambda run: run.rows.attributes(),
-    "publish_time": lambda run: run.rows.publish_time(),
-    "ordering_key": lambda run: run.rows.ordering_key(),
+_COLUMNS: dict[str, Callable[[MessageRange], pa.Array]] = {
+    "topic": lambda messages: pa.repeat(pa.scalar(messages.topic, pa.string()), messages.length),
+    "offset": lambda messages: _counted(messages.first, messages.length),
+    "message_id": lambda messages: _counted(messages.first_id + messages.first, messages.length).cast(pa.string()),
+    "data": lambda messages: messages.stored.data(),
+    "attributes": lambda messages: messages.stored.attributes(),
+    "publish_time": lambda messages: messages.stored.publish_time(),
+    "ordering_key": lambda messages: messages.stored.ordering_key(),
 }

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from penstock.broker.limits import Limits, check_draft
 from penstock.broker.model import NO_ATTRIBUTES, Draft
-from penstock.doors.flight import maps
 from penstock.doors.flight.letters import Row, Rows
+from penstock.doors.flight.repeated_maps import numbers, repeated_maps
 from penstock.errors import InvalidArgumentError
 
 PIECE_ROWS = 10_000
@@ -149,16 +149,16 @@ def _attributes(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str
     """The maps, the bytes in each, and whether all of them are surely within the limits."""
     if column.null_count:
         column = _without_nulls(column)
-    repeats = maps.repeats(column)
+    repeats = repeated_maps(column)
     if repeats is None:
         return _maps(column, limits)
     different, sizes, plain = _maps(repeats.different, limits)
-    places = repeats.places
-    return [different[place] for place in places], [sizes[place] for place in places], plain
+    indices = repeats.indices
+    return [different[index] for index in indices], [sizes[index] for index in indices], plain
 
 
 def _maps(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], list[int], bool]:
-    offsets = maps.numbers(column.offsets)
+    offsets = numbers(column.offsets)
     first, last = offsets[0], offsets[-1]
     pair_keys, pair_items = column.keys[first:last], column.items[first:last]
     if pair_items.null_count:

@@ -1,7 +1,4 @@
-"""Messages decoded one by one, whatever they look like: the columns of a scan that is not cut where it lies.
-
-The rule kept here: no Python work per message beyond decoding it, and a column nobody asks for is not made.
-"""
+"""Arrow columns of messages that are decoded one by one, whatever their layout."""
 
 from __future__ import annotations
 
@@ -14,16 +11,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.doors.flight.packed import Packed
+from penstock.doors.flight.stored_rows import StoredRows
 from penstock.errors import DamagedStoreError
 
-SMALL_BYTES = 400  # a body up to here is copied faster than it is pointed at
-SAMPLE = 64  # messages that tell whether attributes repeat
+COPIED_BYTES = 400  # up to this size copying a row is faster than pointing at it
+SAMPLE = 64  # rows that show whether attributes repeat
 TIME = pa.timestamp("us", "UTC")
+NO_KEY = pa.scalar("", pa.string())
 
 
-class Small(msgspec.Struct, array_like=True, gc=False):
-    """The front of a broker Message; what follows in the store is skipped."""
+class CopiedRow(msgspec.Struct, array_like=True, gc=False):
+    """The first fields of a broker Message; the others are skipped."""
 
     data: bytes
     attributes: msgspec.Raw
@@ -31,8 +29,8 @@ class Small(msgspec.Struct, array_like=True, gc=False):
     publish_time: int
 
 
-class Large(msgspec.Struct, array_like=True, gc=False):
-    """The same, pointing into the stored body instead of copying out of it."""
+class ViewedRow(msgspec.Struct, array_like=True, gc=False):
+    """The same, with a view of the stored bytes instead of a copy."""
 
     data: memoryview
     attributes: msgspec.Raw
@@ -40,27 +38,25 @@ class Large(msgspec.Struct, array_like=True, gc=False):
     publish_time: int
 
 
-_small = msgspec.msgpack.Decoder(list[Small])
-_large = msgspec.msgpack.Decoder(list[Large])
+_copied = msgspec.msgpack.Decoder(list[CopiedRow])
+_viewed = msgspec.msgpack.Decoder(list[ViewedRow])
 _maps = msgspec.msgpack.Decoder(list[dict[str, str]])
 
 
-class Decoded:
-    """The columns of decoded messages."""
-
+class SlowColumns:
     def __init__(self, rows: list[Any]) -> None:
         self._rows = rows
 
     @classmethod
-    def of(cls, packed: Packed) -> Decoded:
-        decoder: Any = _small if len(packed.body) <= len(packed.rows) * SMALL_BYTES else _large
+    def of(cls, stored: StoredRows) -> SlowColumns:
+        decoder: Any = _copied if len(stored.body) <= len(stored.rows) * COPIED_BYTES else _viewed
         try:
-            return cls(decoder.decode(packed.body))
+            return cls(decoder.decode(stored.body))
         except msgspec.DecodeError as error:
             raise DamagedStoreError(f"A batch of messages cannot be decoded: {error}.") from error
 
-    def slice(self, place: int, length: int) -> Decoded:
-        return Decoded(self._rows[place : place + length])
+    def slice(self, start: int, length: int) -> SlowColumns:
+        return SlowColumns(self._rows[start : start + length])
 
     def data(self) -> pa.Array:
         bodies = [row.data for row in self._rows]
@@ -72,9 +68,9 @@ class Decoded:
     def attributes(self) -> pa.Array:
         texts = [row.attributes for row in self._rows]
         if len(texts) <= SAMPLE or len(set(map(bytes, texts[:SAMPLE]))) > SAMPLE // 2:
-            return maps_of(len(texts), b"".join(texts))
-        coded = pa.array(list(map(bytes, texts)), pa.binary()).dictionary_encode()  # what is equal is decoded once
-        return maps_of(len(coded.dictionary), b"".join(coded.dictionary.to_pylist())).take(coded.indices)
+            return map_column(len(texts), b"".join(texts))
+        coded = pa.array(list(map(bytes, texts)), pa.binary()).dictionary_encode()  # equal ones are decoded once
+        return map_column(len(coded.dictionary), b"".join(coded.dictionary.to_pylist())).take(coded.indices)
 
     def publish_time(self) -> pa.Array:
         first, last = self._rows[0].publish_time, self._rows[-1].publish_time
@@ -88,10 +84,10 @@ class Decoded:
         return pa.array(keys, pa.string()) if any(keys) else pa.repeat(NO_KEY, len(keys))
 
 
-def maps_of(count: int, packed: bytes) -> pa.MapArray:
-    """So many maps, one after the other, as a column."""
+def map_column(count: int, body: bytes) -> pa.MapArray:
+    """A column of so many maps, from one MessagePack map after the other."""
     try:
-        maps = _maps.decode(b"\xdd" + count.to_bytes(4, "big") + packed)
+        maps = _maps.decode(b"\xdd" + count.to_bytes(4, "big") + body)
     except msgspec.DecodeError as error:
         raise DamagedStoreError(f"The attributes of messages cannot be decoded: {error}.") from error
     offsets = pa.Array.from_buffers(pa.int32(), count + 1, [None, _offsets(maps)])
@@ -100,9 +96,6 @@ def maps_of(count: int, packed: bytes) -> pa.MapArray:
     return pa.MapArray.from_arrays(offsets, keys, values)
 
 
-def _offsets(things: Sequence[Any]) -> pa.Buffer:
-    """Where each thing begins and the last ends, as Arrow wants it."""
-    return pa.py_buffer(array("i", accumulate(map(len, things), initial=0)))
-
-
-NO_KEY = pa.scalar("", pa.string())
+def _offsets(values: Sequence[Any]) -> pa.Buffer:
+    """Where each value begins and the last ends, as Arrow wants it."""
+    return pa.py_buffer(array("i", accumulate(map(len, values), initial=0)))

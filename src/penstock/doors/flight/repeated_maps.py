@@ -1,8 +1,4 @@
-"""Which rows of a column of maps are the same, found by Arrow.
-
-The rule kept here: messages of one kind tend to have the same attributes, so Python looks at what is different and no
-more often than that. Where most rows differ this is known from the first few, and nothing is lost.
-"""
+"""Which rows of a column of maps are equal, found by Arrow, so that Python converts each different map once."""
 
 from __future__ import annotations
 
@@ -11,33 +7,31 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SAMPLE = 64  # rows that tell whether the others repeat
+SAMPLE = 64  # rows that show whether the others repeat
 ENTRIES_MAX = 16  # of a map, beyond which comparing costs more than it saves
 
 
-class Repeats(NamedTuple):
-    """The maps that are different, and which of them each row has."""
-
+class RepeatedMaps(NamedTuple):
     different: pa.MapArray
-    places: list[int]
+    indices: list[int]  # which of them each row has
 
 
-def repeats(column: pa.MapArray) -> Repeats | None:
-    """None where that does not help: most rows differ, have different numbers of entries, or lack values."""
+def repeated_maps(column: pa.MapArray) -> RepeatedMaps | None:
+    """None where that does not help: most rows differ, have different numbers of entries, or null values."""
     sample = _codes(column.slice(0, SAMPLE))
     if sample is None or len(sample.dictionary) > len(sample) // 2:
         return None
     codes = _codes(column)
     if codes is None or len(codes.dictionary) > len(column) // 2:
         return None
-    places = numbers(codes.indices)
-    firsts = dict(zip(reversed(places), range(len(places) - 1, -1, -1), strict=True))
+    indices = numbers(codes.indices)
+    firsts = dict(zip(reversed(indices), range(len(indices) - 1, -1, -1), strict=True))
     different = column.take(pa.array([firsts[code] for code in range(len(codes.dictionary))], pa.int64()))
-    return Repeats(different, places)
+    return RepeatedMaps(different, indices)
 
 
 def _codes(column: pa.MapArray) -> pa.DictionaryArray | None:
-    """A number for each row, the same for rows that are the same; None if they cannot be compared."""
+    """A number for each row, equal for equal rows; None if they cannot be compared."""
     edges = numbers(column.offsets)
     first, last, rows = edges[0], edges[-1], len(column)
     width = (last - first) // rows if rows else 0
@@ -52,8 +46,8 @@ def _codes(column: pa.MapArray) -> pa.DictionaryArray | None:
     pairs = pairs.dictionary_encode()
     lists = pa.FixedSizeListArray.from_arrays(pairs.indices.cast(pa.int64()), width)
     codes = None
-    for place in range(width):
-        each = pc.list_element(lists, place)
+    for index in range(width):
+        each = pc.list_element(lists, index)
         if codes is not None:  # numbered anew each time, so that the product stays small
             each = pc.add(pc.multiply(codes.indices.cast(pa.int64()), len(pairs.dictionary)), each)
         codes = each.dictionary_encode()

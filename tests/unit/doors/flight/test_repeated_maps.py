@@ -1,4 +1,4 @@
-"""Rows of maps that are the same are found, and nothing else is taken for the same."""
+"""Equal rows of a column of maps are found, and nothing else is taken for equal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.broker.limits import Limits
-from penstock.doors.flight import drafts, maps
+from penstock.doors.flight import drafts
+from penstock.doors.flight.repeated_maps import repeated_maps
 from penstock.errors import InvalidArgumentError
 
 MAP = pa.map_(pa.string(), pa.string())
@@ -23,15 +24,15 @@ def test_spread_out_again_the_rows_are_what_they_were(
     kinds: list[list[tuple[str, str]]], times: int, skipped: int
 ) -> None:
     column = pa.array(kinds * times, MAP).slice(skipped)
-    found = maps.repeats(column)
+    found = repeated_maps(column)
     if found is not None:
         different = found.different.to_pylist()
-        assert [different[place] for place in found.places] == column.to_pylist()
+        assert [different[index] for index in found.indices] == column.to_pylist()
         assert len({tuple(each) for each in different}) == len(different)
 
 
 def test_rows_that_repeat_are_found() -> None:
-    found = maps.repeats(pa.array([[("k", "a"), ("l", "b")], [("k", "b"), ("l", "a")]] * 100, MAP))
+    found = repeated_maps(pa.array([[("k", "a"), ("l", "b")], [("k", "b"), ("l", "a")]] * 100, MAP))
     assert found is not None
     assert len(found.different) == 2
 
@@ -48,7 +49,7 @@ def test_rows_that_repeat_are_found() -> None:
     ids=["none", "empty", "all different", "of different lengths", "without values"],
 )
 def test_where_it_does_not_help_it_is_left(rows: list[list[tuple[str, str | None]]]) -> None:
-    assert maps.repeats(pa.array(rows, MAP)) is None
+    assert repeated_maps(pa.array(rows, MAP)) is None
 
 
 @given(rows_of_one_width)

@@ -1,7 +1,4 @@
-"""The messages of stored batches, still packed: put together, counted, and found again one by one.
-
-The rule kept here: what does not fit is a DamagedStoreError before anything is made of it.
-"""
+"""The messages of stored batches, not decoded: one MessagePack array of them, and each of its elements."""
 
 from __future__ import annotations
 
@@ -16,32 +13,28 @@ from penstock.journal.port import StoredBatch
 _rows = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 
-class Packed(NamedTuple):
-    """Consecutive messages: an array as it is stored, and each of its elements."""
-
+class StoredRows(NamedTuple):
     body: bytes
     rows: list[msgspec.Raw]
 
 
-def packed(batches: Sequence[StoredBatch]) -> Packed:
-    """The messages of all of these."""
+def stored_rows(batches: Sequence[StoredBatch]) -> StoredRows:
+    """The messages of consecutive batches, in one array. DamagedStoreError: they are not as many as they should be."""
     count = batches[-1].until - batches[0].first
-    body = batches[0].body if len(batches) == 1 else _joined(batches, count)
+    body = batches[0].body
+    if len(batches) > 1:
+        body = b"".join([b"\xdd", count.to_bytes(4, "big"), *map(_elements, batches)])
     try:
         rows = _rows.decode(body)
     except msgspec.DecodeError as error:
         raise DamagedStoreError(f"A batch of messages cannot be decoded: {error}.") from error
     if len(rows) != count:
         raise _miscounted(count, len(rows))
-    return Packed(body, rows)
-
-
-def _joined(batches: Sequence[StoredBatch], count: int) -> bytes:
-    return b"".join([b"\xdd", count.to_bytes(4, "big"), *map(_elements, batches)])
+    return StoredRows(body, rows)
 
 
 def _elements(batch: StoredBatch) -> memoryview:
-    """What follows the head of an array, which says how many elements there are."""
+    """What follows the head of an array, which has the number of elements."""
     head = batch.body[:5]
     if head[:1] == b"\xdd":
         length, count = 5, int.from_bytes(head[1:5], "big")

@@ -1,4 +1,4 @@
-"""Messages cut where they lie give the columns that decoding them gives, or are left to be decoded."""
+"""Columns cut out of the stored bytes are those that decoding gives, or are left to be decoded."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.broker.model import Message
-from penstock.doors.flight import cut as module
-from penstock.doors.flight.cut import cut
-from penstock.doors.flight.decoded import Decoded
-from penstock.doors.flight.packed import packed
+from penstock.doors.flight import fast_columns as module
+from penstock.doors.flight.fast_columns import fast_columns
+from penstock.doors.flight.slow_columns import SlowColumns
+from penstock.doors.flight.stored_rows import stored_rows
 from penstock.errors import DamagedStoreError
 from penstock.journal import codec
 from penstock.journal.port import StoredBatch
@@ -31,7 +31,7 @@ def stored(messages: list[tuple[bytes, dict[str, str], str, int]], first: int = 
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _cut_short_runs_too() -> Iterator[None]:
+def _also_few_rows() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "ROWS_MIN", 1)
         yield
@@ -43,12 +43,14 @@ def _cut_short_runs_too() -> Iterator[None]:
     st.integers(1, 30),
 )
 @settings(deadline=None)
-def test_cut_is_what_decoding_gives(parts: list[tuple[int, dict[str, str], int]], fill: int, place: int) -> None:
+def test_fast_columns_are_what_decoding_gives(
+    parts: list[tuple[int, dict[str, str], int]], fill: int, place: int
+) -> None:
     times = sorted(at for _, _, at in parts)
     messages = [(bytes([fill]) * size, kind, "", at) for (size, kind, _), at in zip(parts, times, strict=True)]
     halves = [stored(messages[:place]), stored(messages[place:], place)]
-    together = packed([half for half in halves if half.until > half.first])
-    found, decoded = cut(together), Decoded.of(together)
+    together = stored_rows([half for half in halves if half.until > half.first])
+    found, decoded = fast_columns(together), SlowColumns.of(together)
     assert found is not None
     for low in {0, min(place, len(messages) - 1)}:
         some, same = found.slice(low, len(messages) - low), decoded.slice(low, len(messages) - low)
@@ -70,15 +72,15 @@ def test_cut_is_what_decoding_gives(parts: list[tuple[int, dict[str, str], int]]
 @pytest.mark.parametrize("place", [0, 100])
 def test_what_is_laid_out_otherwise_is_left(odd: tuple[bytes, dict[str, str], str, int], place: int) -> None:
     messages = [(b"x", {"a": "b"}, "", 2**60)] * 200
-    assert cut(packed([stored(messages)])) is not None
+    assert fast_columns(stored_rows([stored(messages)])) is not None
     messages[place] = odd
-    assert cut(packed([stored(messages)])) is None
+    assert fast_columns(stored_rows([stored(messages)])) is None
 
 
 @pytest.mark.parametrize("plain", [0, 100])
 def test_attributes_of_many_kinds_are_left(plain: int) -> None:
     messages = [(b"x", {"n": str(n * (n > plain))}, "", 2**60) for n in range(300)]
-    assert cut(packed([stored(messages)])) is None
+    assert fast_columns(stored_rows([stored(messages)])) is None
 
 
 def test_batches_are_put_together_whatever_their_heads() -> None:
@@ -87,27 +89,27 @@ def test_batches_are_put_together_whatever_their_heads() -> None:
     for length in lengths:
         batches.append(stored([(b"x", {}, "", 2**60)] * length, first))
         first += length
-    together = packed(batches)
+    together = stored_rows(batches)
     assert len(together.rows) == sum(lengths)
-    assert cut(together).data().to_pylist() == [b"x"] * sum(lengths)  # type: ignore[union-attr]
+    assert fast_columns(together).data().to_pylist() == [b"x"] * sum(lengths)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("body", [b"", b"\x91\x01", b"\xdc\x00\x05", b"\xc0"])
 def test_a_batch_that_holds_another_number_is_damage(body: bytes) -> None:
     good = stored([(b"x", {}, "", 1)] * 2)
     with pytest.raises(DamagedStoreError):
-        packed([good, StoredBatch(2, 4, body)])
+        stored_rows([good, StoredBatch(2, 4, body)])
     with pytest.raises(DamagedStoreError):
-        packed([StoredBatch(2, 4, body)])
+        stored_rows([StoredBatch(2, 4, body)])
 
 
 @pytest.mark.parametrize("place", [0, 150])
 @pytest.mark.parametrize("field", [7, 9], ids=["an attribute", "the ordering key"])
 def test_a_number_in_place_of_a_text_is_damage(place: int, field: int) -> None:
     good = stored([(b"x", {"a": "b"}, "", 2**60)] * 200)
-    rows = [bytes(row) for row in packed([good]).rows]
+    rows = [bytes(row) for row in stored_rows([good]).rows]
     length = 1 + rows[place][field] - 0xA0
     rows[place] = rows[place][:field] + b"\x05" + rows[place][field + length :]
-    damaged = packed([good._replace(body=b"\xdc\x00\xc8" + b"".join(rows))])
+    damaged = stored_rows([good._replace(body=b"\xdc\x00\xc8" + b"".join(rows))])
     with pytest.raises(DamagedStoreError):
-        (cut(damaged) or Decoded.of(damaged)).attributes()
+        (fast_columns(damaged) or SlowColumns.of(damaged)).attributes()
