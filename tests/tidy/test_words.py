@@ -1,4 +1,4 @@
-"""Vendor words and banned calls, and proof that each rule can fail."""
+"""Vendor words, replaced words and banned calls, and proof that each rule can fail."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.sources import PACKAGE, build, everywhere, modules
-from tests.tidy.words import call_faults, vendor_faults
+from tests.tidy.sources import PACKAGE, ROOT, build, everywhere, modules, project_files
+from tests.tidy.words import (
+    Replaced,
+    call_faults,
+    replaced_name_faults,
+    replaced_prose_faults,
+    replaced_words,
+    vendor_faults,
+)
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
+REPLACED = replaced_words(GLOSSARY.read_text(encoding="utf-8"))
+# Still named by words that the glossary replaces, with the pages that name their files.
+OLD_NAMES = ("src/penstock/doors/flight", "src/penstock/pubsub", "ARCHITECTURE.md", "docs/decisions/0003-python-api.md")
 
 
 def test_the_broker_and_its_journals_know_no_vendor() -> None:
@@ -16,6 +28,27 @@ def test_the_broker_and_its_journals_know_no_vendor() -> None:
 
 def test_no_source_calls_what_is_banned() -> None:
     assert call_faults(everywhere()) == []
+
+
+def test_the_glossary_lists_what_it_replaces() -> None:
+    assert Replaced("tally", "statistics, counts", in_prose=False) in REPLACED
+    assert Replaced("letter", "message, record; a dead letter is one", in_prose=True) in REPLACED
+    assert len(REPLACED) > 10
+
+
+def test_names_go_by_the_glossary() -> None:
+    tree = [module for module in everywhere() if not _has_old_names(module.path)]
+    assert replaced_name_faults(tree, REPLACED) == []
+
+
+def test_comments_and_pages_go_by_the_glossary() -> None:
+    files = [path for path in project_files() if path.suffix == ".md" or path.is_relative_to(ROOT / "src")]
+    texts = [path for path in files if path.suffix in {".md", ".py"} and not _has_old_names(path) and path != GLOSSARY]
+    assert replaced_prose_faults(ROOT, texts, REPLACED) == []
+
+
+def _has_old_names(path: Path) -> bool:
+    return any(path.is_relative_to(ROOT / name) for name in OLD_NAMES)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +76,37 @@ def test_a_door_may_use_its_vendor_words(tmp_path: Path) -> None:
         "broker/model.py": "def ack(receipt): ...\nback_id = track_ids = 1\n",
     }
     assert vendor_faults(build(tmp_path, files)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("faces/clock.py", ""),
+        ("doors/desk.py", ""),
+        ("doors/http/shelves_and_bells.py", ""),
+        ("queue.py", "class Letter: ..."),
+        ("queue.py", "class HTTPPostman: ..."),
+        ("queue.py", "class Standing: ..."),
+        ("queue.py", "class Queue:\n    def _heed(self): ..."),
+        ("queue.py", "async def knock_again(): ..."),
+        ("queue.py", "def outer():\n    def tallies_and_tally(): ..."),
+    ],
+)
+def test_a_replaced_word_in_a_name_is_found(tmp_path: Path, name: str, text: str) -> None:
+    assert len(replaced_name_faults(modules(build(tmp_path, {name: text})), REPLACED)) == 1
+
+
+@pytest.mark.parametrize("text", ["# the bell rings", "Nobody heeds it", "It knocked.", "see `desk.py`"])
+def test_a_replaced_word_in_prose_is_found(tmp_path: Path, text: str) -> None:
+    package = build(tmp_path, {"page.md": f"# first line\n{text}\n"})
+    assert len(replaced_prose_faults(package, [package / "page.md"], REPLACED)) == 1
+
+
+def test_words_that_only_contain_a_replaced_one_pass(tmp_path: Path) -> None:
+    text = "class DeadLetters: ...\ndef interface(): ...\ndef dead_letter_topic(): ...\nclass Outstanding: ...\n"
+    package = build(tmp_path, {"surface.py": text, "page.md": "Lower-case letters; an interface; long-standing.\n"})
+    assert replaced_name_faults(modules(package), REPLACED) == []
+    assert replaced_prose_faults(package, [package / "page.md"], REPLACED) == []
 
 
 @pytest.mark.parametrize(

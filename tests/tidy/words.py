@@ -1,14 +1,16 @@
 """Words and calls that may not stand where they stand.
 
-The rule kept here: the broker and its journals speak the broker's own language, and no source file reaches for
-what would block, run foreign code or start a process.
+The broker and its journals speak the broker's own language, names go by docs/glossary.md, and no source file reaches
+for what would block, run foreign code or start a process.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.tidy.sources import Module, dotted
 
@@ -33,6 +35,8 @@ BANNED_CALLS = {
 }
 # Whose work is to start a program: it asks each Java for its version. The server never imports it.
 EXCEPTIONS = {("spark", "java"): "no subprocess"}
+
+NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def vendor_faults(package: Path) -> list[str]:
@@ -81,3 +85,51 @@ def _faults_of(node: ast.AST, names: dict[str, str]) -> list[str]:
         name = names.get(head, head) + (f".{rest}" if rest else "")
         return [f"no {name}(): {BANNED_CALLS[name]}"] if name in BANNED_CALLS else []
     return [f"no {name}: {BANNED_MODULES[name]}" for name in imported if name in BANNED_MODULES]
+
+
+class Replaced(NamedTuple):
+    """A row of the glossary's last table."""
+
+    word: str
+    instead: str
+    in_prose: bool
+
+
+def replaced_words(glossary: str) -> list[Replaced]:
+    table = glossary.partition("## Words we do not use")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    return [Replaced(word, instead, in_prose == "yes") for word, instead, in_prose in rows[2:]]
+
+
+def replaced_name_faults(tree: list[Module], replaced: list[Replaced]) -> list[str]:
+    """Files, folders, classes and functions named by a word that the glossary replaces."""
+    faults = []
+    for module in tree:
+        named = [(0, part) for part in module.place]
+        named += [(node.lineno, node.name) for node in ast.walk(module.tree) if isinstance(node, NAMED)]
+        faults += [
+            f"{module.label}:{line}: {name!r} says {each.word!r}: {each.instead}"
+            for line, name in named
+            for each in replaced
+            if each.word in _words(name)
+        ]
+    return faults
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name, small and in the singular; a dead letter is a term of its own."""
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+    text = re.sub(r"\bdead letters?\b", "", " ".join(words))
+    return {form for word in text.split() for form in (word, word.removesuffix("s"))}
+
+
+def replaced_prose_faults(root: Path, files: Iterable[Path], replaced: list[Replaced]) -> list[str]:
+    """The same words in comments, docstrings and pages, where they have no ordinary meaning."""
+    words = "|".join(each.word for each in replaced if not each.in_prose)
+    pattern = re.compile(rf"\b(?:{words})(?:s|ed|ing)?\b", re.IGNORECASE)
+    return [
+        f"{path.relative_to(root)}:{number}: {match.group()!r} is replaced by the glossary"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for match in pattern.finditer(line)
+    ]

@@ -1,4 +1,4 @@
 """The engine: one broker with its journal, and the blocking and awaitable queues over it.
 
-The rule kept here: a face answers only when the facts behind the answer are committed, and decides nothing.
+A queue answers only when the facts behind the answer are committed, and decides nothing.
 """

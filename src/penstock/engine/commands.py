@@ -1,8 +1,8 @@
 """Commands that may have to read the journal before they can decide, as generators.
 
 The rule kept here: no I/O. A generator yields what it needs to know (a range of messages, the offset of an
-instant) and goes on with the answer; the blocking face reads, the awaitable face awaits, and both run this same
-code. Between two steps anything may have happened, so each step asks the broker anew.
+instant) and goes on with the answer; the blocking queue reads, the awaitable queue awaits, and both run this
+same code. Between two steps anything may have happened, so each step asks the broker anew.
 """
 
 from __future__ import annotations

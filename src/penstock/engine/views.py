@@ -1,7 +1,4 @@
-"""What a face shows of topics, subscriptions and snapshots: records that do not change under the reader.
-
-The rule kept here: nobody outside the broker holds a piece of its state.
-"""
+"""Records of topics, subscriptions and leases for readers outside the broker: its state stays inside."""
 
 from __future__ import annotations
 

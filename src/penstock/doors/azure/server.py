@@ -95,8 +95,8 @@ class AzureDoor:
         )
         self._ids = (f"{part:012x}" for part in count(1))
         self._id_prefix = _random_prefix()
-        # Clients that heed it do not send on a connection that is about to close.
         self._verbose = log.isEnabledFor(logging.DEBUG)  # every request has a line; asked once, not for each
+        # Clients that follow it do not send on a connection that is about to close.
         self._keep_alive = ("Keep-Alive", f"timeout={int(options.keep_alive_seconds)}")
         self._operations = self._operation_table()
 
