@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from pyee.base import EventEmitter
 
 from penstock import (
     FailedPreconditionError,
@@ -465,7 +464,21 @@ async def test_a_subscription_needs_to_know_its_topic(world: World) -> None:
 @story("memory")
 async def test_a_subscription_is_an_event_emitter(world: World) -> None:
     subscription = world.pubsub.subscription("my-sub")
-    assert isinstance(subscription, EventEmitter)
+    heard: list[object] = []
+    assert subscription.emit("debug", "unheard") is False
+
+    @subscription.once("debug")
+    def first(text: str) -> None:
+        heard.append(text)
+
+    subscription.on("debug", heard.append)
+    assert subscription.listeners("debug") == [first, heard.append]
+    assert subscription.emit("debug", "a") is True
+    subscription.emit("debug", "b")
+    assert heard == ["a", "a", "b"]
+    subscription.remove_listener("debug", heard.append)
+    subscription.off("debug", first)
+    assert subscription.listeners("debug") == []
     with pytest.raises(InvalidArgumentError, match="Unknown event: messages"):
         subscription.on("messages", ack)
     with pytest.raises(InvalidArgumentError, match="A listener must be callable"):

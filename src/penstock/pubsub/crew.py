@@ -30,7 +30,7 @@ class Crew:
         self.stream = Stream(
             subscription,
             session,
-            appetite=lambda: PULL_MESSAGES if subscription.message_listeners() else 0,
+            appetite=lambda: PULL_MESSAGES if subscription.listeners("message") else 0,
             arrived=self._staff,
             failed=subscription.report,
         )
@@ -66,7 +66,7 @@ class Crew:
             self._staff()  # it was cancelled by its listener, and the others wait
 
     async def _work(self, in_hand: list[Message]) -> None:
-        ready, listeners = self.stream.ready, self._subscription.message_listeners
+        ready, calls = self.stream.ready, self._subscription.calls
         clock, settlement, taken = self._session.clock, self._subscription.settlement, 0
         until = clock.now() + SHIFT
         while ready:
@@ -74,7 +74,7 @@ class Crew:
             if message._shelf is None:
                 continue  # its lease has ended, it comes again
             in_hand[:] = (message,)
-            handlers = listeners()
+            handlers = calls("message")
             if not handlers:
                 self._nobody_listens(message)
                 return

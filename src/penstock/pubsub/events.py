@@ -1,7 +1,6 @@
-"""Events: who is told what happens on a subscription.
+"""The events of a subscription: who listens to which, and how listeners are called.
 
-The rule kept here: an event that nobody can hear is refused when a listener is added, an error that nobody listens to
-is logged, and a listener that fails harms nobody else.
+An error that nothing listens to is logged, and a listener that fails does not keep the others from being called.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Any
-
-from pyee.base import EventEmitter
+from typing import Any, TypeAlias, TypeVar, overload
 
 from penstock.errors import InvalidArgumentError
 from penstock.pubsub.session import Session
@@ -19,37 +16,80 @@ from penstock.pubsub.session import Session
 log = logging.getLogger("penstock.pubsub")
 
 EVENTS = ("message", "error", "close", "debug")
-NEW_LISTENER = "new_listener"  # pyee's own
+
+Listener: TypeAlias = Callable[..., Any]
+L = TypeVar("L", bound=Listener)
 
 
-class Emitter(EventEmitter):
+class Emitter:
     def __init__(self, session: Session) -> None:
-        super().__init__()
         self._session = session
+        self._listeners: dict[str, dict[Listener, Listener]] = {event: {} for event in EVENTS}  # with what to call
 
-    def message_listeners(self) -> list[Callable[..., Any]]:
-        """Those of `message`, as they have to be called."""
-        return list(self._events.get("message", {}).values())
+    @overload
+    def on(self, event: str) -> Callable[[L], L]: ...
+    @overload
+    def on(self, event: str, listener: L) -> L: ...
+    def on(self, event: str, listener: L | None = None) -> L | Callable[[L], L]:
+        """Call `listener`, a function or a coroutine function, whenever `event` happens; also as a decorator."""
+        if listener is None:
+            return lambda decorated: self.on(event, decorated)
+        self._add(event, listener, listener)
+        return listener
 
-    def _add_event_handler(self, event: str, k: Callable[..., Any], v: Callable[..., Any]) -> None:
-        if event not in EVENTS and event != NEW_LISTENER:
+    @overload
+    def once(self, event: str) -> Callable[[L], L]: ...
+    @overload
+    def once(self, event: str, listener: L) -> L: ...
+    def once(self, event: str, listener: L | None = None) -> L | Callable[[L], L]:
+        """The same for the next time only."""
+        if listener is None:
+            return lambda decorated: self.once(event, decorated)
+
+        def call(*arguments: Any) -> Any:
+            return listener(*arguments) if self._listeners[event].pop(listener, None) is not None else None
+
+        self._add(event, listener, call)
+        return listener
+
+    def _add(self, event: str, listener: Listener, call: Listener) -> None:
+        if event not in EVENTS:
             raise InvalidArgumentError(f"Unknown event: {event}. There are: {', '.join(EVENTS)}")
-        if not callable(k):
-            raise InvalidArgumentError(f"A listener must be callable, not {type(k).__name__}")
-        super()._add_event_handler(event, k, v)
+        if not callable(listener):
+            raise InvalidArgumentError(f"A listener must be callable, not {type(listener).__name__}")
+        self._listeners[event][listener] = call
 
-    def _emit_run(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        try:
-            result = f(*args, **kwargs)
-        except Exception:
-            log.exception("A listener failed")
-            return
-        if isawaitable(result):
-            self._session.spawn(_finish(result))
+    def remove_listener(self, event: str, listener: Listener) -> None:
+        self._listeners.get(event, {}).pop(listener, None)
 
-    def _emit_handle_potential_error(self, event: str, error: Any) -> None:
-        if event == "error":
+    def remove_all_listeners(self, event: str | None = None) -> None:
+        for name in EVENTS if event is None else (event,):
+            self._listeners.get(name, {}).clear()
+
+    def listeners(self, event: str) -> list[Listener]:
+        return list(self._listeners.get(event, ()))
+
+    add_listener, off = on, remove_listener
+
+    def calls(self, event: str) -> list[Listener]:
+        """What to call when it happens: a listener of `once` leaves by being called."""
+        return list(self._listeners.get(event, {}).values())
+
+    def emit(self, event: str, *arguments: Any) -> bool:
+        """Call all listeners of an event; whether there are any."""
+        calls = self.calls(event)
+        for call in calls:
+            try:
+                result = call(*arguments)
+            except Exception:
+                log.exception("A listener failed")
+            else:
+                if isawaitable(result):
+                    self._session.spawn(_finish(result))
+        if event == "error" and not calls:
+            error = arguments[0] if arguments else None
             log.error("%r: %s", self, error, exc_info=error if isinstance(error, Exception) else None)
+        return bool(calls)
 
 
 async def _finish(listener: Awaitable[Any]) -> None:

@@ -7,7 +7,7 @@ handle; what is delivered to whom, and when again, is decided by the queue.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFo
 from penstock.pubsub.closing import Closing, Consumer
 from penstock.pubsub.creating import call_timeout, stored_options_of, topic_to_read, with_full_names
 from penstock.pubsub.crew import Crew
-from penstock.pubsub.events import Emitter
+from penstock.pubsub.events import Emitter, Listener
 from penstock.pubsub.message import Message, Received
 from penstock.pubsub.metadata import SubscriptionMetadata, changed_subscription, given_options, with_push_config
 from penstock.pubsub.names import SUBSCRIPTIONS
@@ -272,8 +272,8 @@ class Subscription(Emitter):
     def remark(self, text: str) -> None:
         self.emit("debug", text)
 
-    def _add_event_handler(self, event: str, k: Callable[..., Any], v: Callable[..., Any]) -> None:
-        super()._add_event_handler(event, k, v)
+    def _add(self, event: str, listener: Listener, call: Listener) -> None:
+        super()._add(event, listener, call)
         self._wake()
 
     def _wake(self) -> None:
