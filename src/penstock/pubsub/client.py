@@ -95,7 +95,7 @@ class PubSub:
 
     async def get_topics(self) -> list[Topic]:
         """The topics of this project."""
-        names = [stored.name for stored in self.session.use("PubSub.get_topics()").topics()]
+        names = [stored.name for stored in self.session.use().topics()]
         return [self.topic(name) for name in names if name.startswith(prefix(self.project_id, TOPICS))]
 
     # ------------------------------------------------------------------ subscriptions and snapshots
@@ -119,7 +119,7 @@ class PubSub:
         """The subscriptions of this project, or of one topic."""
         if topic is not None:
             return await (topic if isinstance(topic, Topic) else self.topic(topic)).get_subscriptions()
-        names = [stored.name for stored in self.session.use("PubSub.get_subscriptions()").subscriptions()]
+        names = [stored.name for stored in self.session.use().subscriptions()]
         return [self.subscription(name) for name in names if name.startswith(prefix(self.project_id, SUBSCRIPTIONS))]
 
     def snapshot(self, name: str) -> Snapshot:

@@ -1,7 +1,7 @@
 """Message: what a subscriber receives, and how it answers.
 
-The rule kept here: a message never changes, and it is answered once. The first of ack and nack counts, whatever
-comes after it is ignored, and neither ever raises because the message is gone.
+A message never changes, and it is answered once. The first of ack and nack counts, whatever comes after it is ignored,
+and neither raises because the message is gone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from penstock.engine.views import instant
 from penstock.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
-    from penstock.pubsub.inventory import Shelf
-    from penstock.pubsub.settlement import Settlement
+    from penstock.pubsub.acks import Acks
+    from penstock.pubsub.leases import Leases
     from penstock.pubsub.subscription import Subscription
-
 
 ACK, NACK = "ack", "nack"
 
@@ -47,15 +46,12 @@ class Message:
     ...     message.ack()
     """
 
-    __slots__ = ("_answer", "_deadline_seconds", "_delivery", "_left", "_received", "_settlement", "_shelf")
+    __slots__ = ("_answer", "_deadline_seconds", "_delivery", "_subscription", "received_at")
 
     _delivery: Delivery | Given
-    _settlement: Settlement | Rehearsal
-    _received: int
     _answer: str  # ack or nack, whichever came first
     _deadline_seconds: float | None
-    _left: bool  # its listener has returned
-    _shelf: Shelf | None  # where the stream that gave it out keeps it
+    received_at: int
 
     def __init__(
         self,
@@ -77,8 +73,8 @@ class Message:
         """
         stored = _stored(data, attributes, publish_time, ordering_key)
         self._delivery = Given(id, ack_id, delivery_attempt, stored)
-        self._settlement, self._received = Rehearsal(subscription), stored.publish_time
-        self._answer, self._deadline_seconds, self._left, self._shelf = "", None, False, None
+        self._subscription, self.received_at = subscription, stored.publish_time
+        self._answer, self._deadline_seconds = "", None
 
     # ------------------------------------------------------------------ what it is
 
@@ -113,7 +109,7 @@ class Message:
     @property
     def received(self) -> float:
         """When the subscription received it, in seconds since 1970."""
-        return self._received / SECOND
+        return self.received_at / SECOND
 
     @property
     def ordering_key(self) -> str | None:
@@ -137,7 +133,7 @@ class Message:
 
     @property
     def subscription(self) -> Subscription:
-        return self._settlement.subscription  # type: ignore[return-value]  # None only if you made it so
+        return self._subscription  # type: ignore[return-value]  # None only if you made it so
 
     @property
     def acked(self) -> bool:
@@ -161,14 +157,11 @@ class Message:
 
     def ack(self) -> None:
         """Done with it: it is not delivered again. From any thread, any number of times."""
-        if not self._answer:
-            self._answer = ACK
-            self._settlement.ack(self)
+        self.take_answer(ACK)
 
     def nack(self) -> None:
         """Not now: it is delivered again, at once or after the backoff of the retry policy."""
-        if self.take_answer(NACK):
-            self._settlement.nack(self)
+        self.take_answer(NACK)
 
     def take_answer(self, answer: str) -> bool:
         """Let this be the answer; False if there is one."""
@@ -188,7 +181,7 @@ class Message:
         if seconds == 0:
             self.nack()
         elif not self._answer:
-            self._settlement.extend(self, seconds)
+            self._extend(seconds)
 
     async def ack_with_response(self) -> AckResponse:
         """Ack, and learn whether it counted.
@@ -196,28 +189,52 @@ class Message:
         With exactly-once delivery SUCCESS means that the message is done with, for good. Without it the answer to
         an ack that came too late is SUCCESS as well, as there the message may come again at any time.
         """
-        return await self._respond(ACK, self._settlement.ack_now)
+        return await self._respond(ACK)
 
     async def nack_with_response(self) -> AckResponse:
-        return await self._respond(NACK, self._settlement.nack_now)
+        return await self._respond(NACK)
 
-    async def _respond(self, answer: str, settle: Callable[[Message], Awaitable[AckResponse]]) -> AckResponse:
-        return await settle(self) if self.take_answer(answer) else self._settlement.late()
+    def _extend(self, seconds: float) -> None:
+        """A message of your own has no deadline."""
+
+    async def _respond(self, answer: str) -> AckResponse:
+        self.take_answer(answer)
+        return AckResponse.SUCCESS
 
 
 class Received(Message):
-    """A message that a queue delivered."""
+    """A message that a queue delivered: its answers go there."""
 
-    __slots__ = ()
+    __slots__ = ("acks", "leases", "left", "size")
 
-    def __init__(self, delivery: Delivery, settlement: Settlement, received: int) -> None:
+    def __init__(self, delivery: Delivery, acks: Acks, received_at: int, leases: Leases | None = None) -> None:
         self._delivery = delivery
-        self._settlement = settlement
-        self._received = received
         self._answer = ""
         self._deadline_seconds = None
-        self._left = False
-        self._shelf = None
+        self.received_at = received_at
+        self.acks = acks
+        self.leases = leases  # of the reader that handed it out; None after a pull
+        self.left = False  # its listener has returned
+        self.size = delivery.message.size
+
+    @property
+    def subscription(self) -> Subscription:
+        return self.acks.subscription
+
+    def ack(self) -> None:
+        if not self._answer:
+            self._answer = ACK
+            self.acks.ack(self)
+
+    def nack(self) -> None:
+        if self.take_answer(NACK):
+            self.acks.nack(self)
+
+    def _extend(self, seconds: float) -> None:
+        self.acks.extend(self, seconds)
+
+    async def _respond(self, answer: str) -> AckResponse:
+        return await self.acks.respond(self, answer) if self.take_answer(answer) else self.acks.late()
 
 
 class Given(NamedTuple):
@@ -227,31 +244,6 @@ class Given(NamedTuple):
     receipt: str
     attempt: int
     message: Stored
-
-
-class Rehearsal:
-    """Where the answers of such a message go."""
-
-    def __init__(self, subscription: Subscription | None) -> None:
-        self.subscription = subscription
-
-    def ack(self, message: Message) -> None:
-        """The message itself remembers."""
-
-    def nack(self, message: Message) -> None:
-        """The same."""
-
-    def extend(self, message: Message, seconds: float) -> None:
-        """The same."""
-
-    async def ack_now(self, message: Message) -> AckResponse:
-        return AckResponse.SUCCESS
-
-    async def nack_now(self, message: Message) -> AckResponse:
-        return AckResponse.SUCCESS
-
-    def late(self) -> AckResponse:
-        return AckResponse.SUCCESS
 
 
 def _stored(

@@ -1,7 +1,6 @@
 """The session: what all objects of one PubSub share. The queue, the event loop, and the work under way.
 
-The rule kept here: everything that runs in the background is known here, so that closing can wait for it and nothing
-is left behind. What is used without a running event loop says so.
+Everything that runs in the background is known here, so that closing can wait for it and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.model import SECOND
 from penstock.engine.async_queue import AsyncMessageQueue
@@ -17,15 +16,35 @@ from penstock.engine.clock import Alarm, Clock
 from penstock.errors import FailedPreconditionError, UnavailableError
 from penstock.pubsub.names import full_name
 
-
-class Closable(Protocol):
-    async def close(self) -> None: ...
-
-    def begin_closing(self) -> object: ...
+if TYPE_CHECKING:
+    from penstock.pubsub.subscription import Subscription
 
 
 class Flushable(Protocol):
     def flush(self) -> None: ...
+
+
+class Signal:
+    """What one task waits for."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiter: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, seconds: float = 0) -> None:
+        """Until `wake` is called, or at most so long; 0: however long that takes."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        alarm = self._clock.alarm(self._clock.now() + int(seconds * SECOND), self.wake) if seconds else None
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if alarm is not None:
+                alarm.cancel()
 
 
 class Session:
@@ -35,7 +54,7 @@ class Session:
         self.owns_queue = owns_queue
         self.closed = False
         self.tasks: set[asyncio.Task[None]] = set()
-        self.streams: dict[Closable, None] = {}  # what is open, in the order of opening
+        self.streams: dict[Subscription, None] = {}  # what is open, in the order of opening
         self.pending: set[Flushable] = set()  # who holds something back for a moment, to send more at once
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
@@ -62,9 +81,9 @@ class Session:
             self._loop, self._thread = loop, threading.get_ident()
         return loop
 
-    def use(self, what: str) -> AsyncMessageQueue:
-        """The queue, for a caller in the running loop."""
-        self.loop(what)
+    def use(self) -> AsyncMessageQueue:
+        """The queue, for a coroutine."""
+        self.loop("PubSub")
         return self.queue
 
     def in_loop(self, action: Callable[..., object], *arguments: object) -> None:

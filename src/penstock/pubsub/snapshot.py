@@ -34,7 +34,7 @@ class Snapshot:
     async def create(self, labels: dict[str, str] | None = None) -> Snapshot:
         """Remember where the subscription stands now."""
         subscription = self._of("create()")
-        await self._session.use("Snapshot.create()").create_snapshot(self.name, subscription.name, labels)
+        await self._session.use().create_snapshot(self.name, subscription.name, labels)
         return self
 
     async def seek(self) -> None:
@@ -42,7 +42,7 @@ class Snapshot:
         await self._of("seek()").seek(self)
 
     async def delete(self) -> None:
-        await self._session.use("Snapshot.delete()").delete_snapshot(self.name)
+        await self._session.use().delete_snapshot(self.name)
 
     async def exists(self) -> bool:
         return self._find() is not None
@@ -54,7 +54,7 @@ class Snapshot:
         return found
 
     def _find(self) -> SnapshotDump | None:
-        stored = self._session.use("Snapshot").snapshots()
+        stored = self._session.use().snapshots()
         return next((snapshot for snapshot in stored if snapshot.name == self.name), None)
 
     def _of(self, what: str) -> Subscription:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import SECOND, SubscriptionOptions
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from penstock.pubsub.closing import Closing, Consumer
+from penstock.pubsub.acks import Acks
 from penstock.pubsub.creating import call_timeout, stored_options_of, topic_to_read, with_full_names
-from penstock.pubsub.crew import Crew
 from penstock.pubsub.events import Emitter, Listener
+from penstock.pubsub.iteration import Iteration
+from penstock.pubsub.listeners import Listeners
 from penstock.pubsub.message import Message, Received
 from penstock.pubsub.metadata import SubscriptionMetadata, changed_subscription, given_options, with_push_config
 from penstock.pubsub.names import SUBSCRIPTIONS
 from penstock.pubsub.options import ConsumerOptions, consumer_options
 from penstock.pubsub.reader import Reader
-from penstock.pubsub.settlement import Settlement
 from penstock.pubsub.snapshot import Snapshot
 from penstock.pubsub.topic import Topic
 
@@ -51,11 +51,10 @@ class Subscription(Emitter):
         self.name = self._session.name(SUBSCRIPTIONS, name)
         self._given = given_options(options, more)
         self.options = consumer_options(self._given, ConsumerOptions())
-        self.settlement = Settlement(self, self._session)
+        self.acks = Acks(self, self._session)
         self.metadata: SubscriptionMetadata | None = None  # as last seen by create, get_metadata or set_metadata
-        self._crew: Crew | None = None
-        self._consumers: dict[Consumer, None] = {}
-        self._closings: dict[Consumer, tuple[Closing, asyncio.Task[None]]] = {}
+        self._readers: dict[Reader, None] = {}  # of listeners and of `async for`, in the order of opening
+        self._listening: Reader | None = None  # the one for listeners
 
     def __repr__(self) -> str:
         return f"<Subscription {self.name}>"
@@ -71,7 +70,7 @@ class Subscription(Emitter):
     @property
     def is_open(self) -> bool:
         """Whether it is listening for messages."""
-        return any(not consumer.stream.closing for consumer in self._consumers)
+        return any(not reader.closing for reader in self._readers)
 
     @property
     def detached(self) -> bool:
@@ -88,7 +87,7 @@ class Subscription(Emitter):
         """
         given = {**self._given, **given_options(options, more)}
         consumer = consumer_options(given, self.options)
-        queue = self._session.use("Subscription.create()")
+        queue = self._session.use()
         topic, stored = topic_to_read(self._session, given), stored_options_of(self._session, given)
         async with asyncio.timeout(call_timeout(given)):
             self.metadata = SubscriptionMetadata.of(await queue.create_subscription(self.name, topic, stored))
@@ -98,10 +97,10 @@ class Subscription(Emitter):
     async def delete(self) -> None:
         """Close it, then remove it with all it has not delivered."""
         await self.close()
-        await self._session.use("Subscription.delete()").delete_subscription(self.name)
+        await self._session.use().delete_subscription(self.name)
 
     async def exists(self) -> bool:
-        return self._session.use("Subscription.exists()").subscription_exists(self.name)
+        return self._session.use().subscription_exists(self.name)
 
     async def get(self, *, auto_create: bool = False) -> Subscription:
         """This subscription with its metadata; with `auto_create`, made if it is not there."""
@@ -114,7 +113,7 @@ class Subscription(Emitter):
         return self
 
     async def get_metadata(self) -> SubscriptionMetadata:
-        stored = self._session.use("Subscription.get_metadata()").subscription(self.name)
+        stored = self._session.use().subscription(self.name)
         self.metadata = SubscriptionMetadata.of(stored)
         return self.metadata
 
@@ -131,10 +130,10 @@ class Subscription(Emitter):
         return await self._change(with_push_config(self._stored(), push_config))
 
     def _stored(self) -> SubscriptionOptions:
-        return self._session.use("Subscription").subscription(self.name).options
+        return self._session.use().subscription(self.name).options
 
     async def _change(self, options: SubscriptionOptions) -> SubscriptionMetadata:
-        queue = self._session.use("Subscription")
+        queue = self._session.use()
         self.metadata = SubscriptionMetadata.of(await queue.change_subscription(self.name, options))
         return self.metadata
 
@@ -157,12 +156,12 @@ class Subscription(Emitter):
         >>> subscription.open()
         """
         self._session.loop("Subscription.open()")
-        if self._crew is not None and self._crew.stream.closing:
-            raise FailedPreconditionError(f"Subscription is being closed, await close() first: {self.name}")
-        if self._crew is None:
+        if self._listening is None:
             self._session.queue.subscription(self.name)  # what is not there cannot be opened
-            self._crew = Crew(self, self._session)
-            self._enter(self._crew)
+            self._listening = Listeners(self, self._session).reader
+            self._enter(self._listening)
+        elif self._listening.closing:
+            raise FailedPreconditionError(f"Subscription is being closed, await close() first: {self.name}")
 
     async def close(self) -> None:
         """Stop listening; wait for messages in the hands of listeners, or hand them back, as `close_options` say.
@@ -170,53 +169,41 @@ class Subscription(Emitter):
         Afterwards nothing of this subscription runs any more, all answers are stored, and `close` was emitted. A
         listener may call it too: it is then not waited for.
         """
-        closings = [task for closing, task in self.begin_closing()]
-        if closings:
-            await asyncio.wait(closings)
+        closing = self.begin_closing()
+        if closing:
+            await asyncio.wait(closing)
 
-    def begin_closing(self) -> list[tuple[Closing, asyncio.Task[None]]]:
-        """Tell every consumer to end; the tasks in which they do."""
-        for consumer in self._consumers:
-            if consumer not in self._closings:
-                closing = Closing(consumer, self._session, self.options)
-                self._closings[consumer] = closing, self._session.spawn(self._end(consumer, closing))
-            self._closings[consumer][0].excuse(asyncio.current_task())
-        return list(self._closings.values())
+    def begin_closing(self) -> list[asyncio.Task[None]]:
+        """Let every reader end; the tasks in which they do."""
+        return [reader.begin_closing() for reader in self._readers]
 
-    async def _end(self, consumer: Consumer, closing: Closing) -> None:
-        await closing.run()
-        await self.settlement.drain()
-        self._leave(consumer)
-
-    def _enter(self, consumer: Consumer) -> None:
-        self._consumers[consumer] = None
+    def _enter(self, reader: Reader) -> None:
+        self._readers[reader] = None
         self._session.streams[self] = None
         self.remark("open")
 
-    def _leave(self, consumer: Consumer) -> None:
-        self._closings.pop(consumer, None)
-        self._consumers.pop(consumer, None)
-        if consumer is self._crew:
-            self._crew = None
-        if not self._consumers and self._session.streams.pop(self, self) is None:
+    def leave(self, reader: Reader) -> None:
+        """A reader has ended."""
+        self._readers.pop(reader, None)
+        if reader is self._listening:
+            self._listening = None
+        if not self._readers and self._session.streams.pop(self, self) is None:
             self.remark("closed")
             self.emit("close")
 
-    def __aiter__(self) -> AsyncIterator[Message]:
-        return self._read()
-
-    async def _read(self) -> AsyncIterator[Message]:
-        self._session.use("async for").subscription(self.name)
-        reader = Reader(self, self._session)
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        self._session.use().subscription(self.name)
+        iteration = Iteration(self, self._session)
+        reader = iteration.reader
         self._enter(reader)
         try:
-            while (message := await reader.next()) is not None:
+            while (message := await iteration.next()) is not None:
                 yield message
         finally:
-            reader.leave_last()
-            if reader not in self._closings:
-                await reader.stream.stop()
-                self._leave(reader)
+            iteration.leave_last()
+            if not reader.closing:
+                await reader.stop()
+                self.leave(reader)
 
     async def pull(self, max_messages: int = 100, *, wait_seconds: float = 0) -> list[Message]:
         """Up to `max_messages` that are ready now; with `wait_seconds`, wait so long for the first.
@@ -226,7 +213,7 @@ class Subscription(Emitter):
         >>> for message in await subscription.pull(10):
         ...     message.ack()
         """
-        queue = self._session.use("Subscription.pull()")
+        queue = self._session.use()
         if type(max_messages) is not int or max_messages < 1:
             raise InvalidArgumentError("max_messages must be a whole number, at least 1")
         until = queue.clock.now() + int(wait_seconds * SECOND)
@@ -236,7 +223,7 @@ class Subscription(Emitter):
             deliveries = await queue.pull(self.name, max_messages, lease_seconds=lease)
             left = (until - queue.clock.now()) / SECOND
             if deliveries or left <= 0 or not await queue.wait_for_messages(self.name, left, since):
-                return [Received(delivery, self.settlement, queue.clock.now()) for delivery in deliveries]
+                return [Received(delivery, self.acks, queue.clock.now()) for delivery in deliveries]
 
     # ------------------------------------------------------------------ replay
 
@@ -245,8 +232,8 @@ class Subscription(Emitter):
 
         >>> await subscription.seek(datetime.now(UTC) - timedelta(hours=1))
         """
-        queue = self._session.use("Subscription.seek()")
-        void = [message for consumer in self._consumers for message in consumer.stream.inventory]
+        queue = self._session.use()
+        void = [(reader.leases, message) for reader in self._readers for message in reader.leases.held]
         if isinstance(target, datetime):
             if target.tzinfo is None:
                 raise InvalidArgumentError("seek() needs a datetime with a time zone")
@@ -254,9 +241,8 @@ class Subscription(Emitter):
         else:
             snapshot = target if isinstance(target, Snapshot) else Snapshot(self.pubsub, target)
             await queue.seek_to_snapshot(self.name, snapshot.name)
-        for message in void:  # what was delivered meanwhile is not
-            if message._shelf is not None:
-                message._shelf.inventory.release(message)
+        for leases, message in void:  # what was delivered meanwhile is not
+            leases.release(message)
 
     async def create_snapshot(self, name: str, labels: dict[str, str] | None = None) -> Snapshot:
         return await self.snapshot(name).create(labels)
@@ -277,8 +263,8 @@ class Subscription(Emitter):
         self._wake()
 
     def _wake(self) -> None:
-        for consumer in self._consumers:
-            consumer.stream.wake()
+        for reader in self._readers:
+            reader.changed.wake()
 
 
 def _nanoseconds(moment: datetime) -> int:

@@ -50,16 +50,16 @@ class Topic:
         >>> await topic.create(labels={"team": "billing"}, message_retention_duration=86400)
         """
         created = changed_topic(TopicOptions(), given_options(options, more))
-        stored = await self._session.use("Topic.create()").create_topic(self.name, created)
+        stored = await self._session.use().create_topic(self.name, created)
         self.metadata = TopicMetadata.of(stored)
         return self
 
     async def delete(self) -> None:
         """Delete it with its messages; subscriptions stay, detached, and an open one says so."""
-        await self._session.use("Topic.delete()").delete_topic(self.name)
+        await self._session.use().delete_topic(self.name)
 
     async def exists(self) -> bool:
-        return self._session.use("Topic.exists()").topic_exists(self.name)
+        return self._session.use().topic_exists(self.name)
 
     async def get(self, *, auto_create: bool = False) -> Topic:
         """This topic with its metadata; with `auto_create`, made if it is not there."""
@@ -72,7 +72,7 @@ class Topic:
         return self
 
     async def get_metadata(self) -> TopicMetadata:
-        self.metadata = TopicMetadata.of(self._session.use("Topic.get_metadata()").topic(self.name))
+        self.metadata = TopicMetadata.of(self._session.use().topic(self.name))
         return self.metadata
 
     async def set_metadata(self, changes: Mapping[str, Any] | None = None, **more: Any) -> TopicMetadata:
@@ -80,7 +80,7 @@ class Topic:
 
         >>> await topic.set_metadata(labels={"team": "shipping"})
         """
-        queue = self._session.use("Topic.set_metadata()")
+        queue = self._session.use()
         options = changed_topic(queue.topic(self.name).options, given_options(changes, more))
         self.metadata = TopicMetadata.of(await queue.change_topic(self.name, options))
         return self.metadata
@@ -95,7 +95,7 @@ class Topic:
         return await self.subscription(name, options, **more).create()
 
     async def get_subscriptions(self) -> list[Subscription]:
-        stored = self._session.use("Topic.get_subscriptions()").subscriptions(self.name)
+        stored = self._session.use().subscriptions(self.name)
         return [self.subscription(each.name) for each in stored]
 
     # ------------------------------------------------------------------ publishing

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from penstock import ManualClock, Message, PubSub, Subscription, Topic
 from penstock.broker.model import SECOND
 from penstock.engine.clock import sleep_until
-from penstock.pubsub.settlement import Settlement
+from penstock.pubsub.acks import Acks
 
 NEWS_SECONDS_MAX = 20
 TURNS_MAX = 100_000  # of the event loop in one history; the longest take some thousands
@@ -232,18 +232,18 @@ async def _tell(options: dict[str, Any], answers: list[str], steps: list[tuple[s
 
 
 def _acks_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Settlement, "_ack_all", lambda self, messages, *, lapsed: False)
+    monkeypatch.setattr(Acks, "_decide_acks", lambda self, messages, *, lapsed: False)
 
 
 def _leases_are_not_extended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Settlement, "hold", lambda self, messages, seconds: None)
+    monkeypatch.setattr(Acks, "hold", lambda self, messages, seconds: None)
 
 
 def _closing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def planted(self: Settlement) -> None:
+    async def planted(self: Acks) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Settlement, "drain", planted)
+    monkeypatch.setattr(Acks, "drain", planted)
 
 
 @pytest.mark.parametrize("plant", [_acks_are_dropped, _leases_are_not_extended, _closing_waits_for_ever])

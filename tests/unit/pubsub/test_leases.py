@@ -1,4 +1,4 @@
-"""The inventory: what is held, how much that is, and when it is let go."""
+"""Leases: what is held, how much that is, and when it is let go."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import ManualClock, Message
+from penstock import ManualClock
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import Message as Stored
-from penstock.pubsub.inventory import Inventory
+from penstock.pubsub.leases import Leases
 from penstock.pubsub.message import Received
 
 
 class Store:
-    """An inventory, its clock, and what it asked for."""
+    """Leases, their clock, and what they asked for."""
 
     def __init__(self, max_extension_seconds: float = 0) -> None:
         self.clock = ManualClock(now=0)
         self.freed = 0
         self.extended: list[tuple[int, float]] = []
-        self.inventory = Inventory(self.clock, self._note, self._extend)
-        self.inventory.max_extension_seconds = max_extension_seconds
+        me: Any = self  # it stands in for the acks and for the signal
+        self.leases = Leases(self.clock, me, me)
+        self.leases.max_extension_seconds = max_extension_seconds
 
-    def _note(self) -> None:
+    def wake(self) -> None:
         self.freed += 1
 
-    def _extend(self, messages: list[Message], seconds: float) -> None:
+    def hold(self, messages: list[Received], seconds: float) -> None:
         self.extended.append((len(messages), seconds))
 
-    def add(self, count: int = 1, lease_seconds: float = 10, size: int = 5) -> list[Message]:
+    def add(self, count: int = 1, lease_seconds: float = 10, size: int = 5) -> list[Received]:
         messages = [message(size, self.clock.now()) for _ in range(count)]
-        self.inventory.add(messages, lease_seconds)
+        self.leases.add(messages, lease_seconds)
         return messages
 
     @property
     def held(self) -> tuple[int, int]:
-        return self.inventory.messages, self.inventory.bytes
+        return len(self.leases.held), self.leases.bytes
 
 
-def message(size: int, now: int) -> Message:
+def message(size: int, now: int) -> Received:
     stored = Stored(b"x" * size, {}, "", now, 0, 0, size, 0, 0)
-    settlement: Any = None
-    return Received(Delivery(stored, 1, 2, 3, 1), settlement, now)
+    acks: Any = None
+    return Received(Delivery(stored, 1, 2, 3, 1), acks, now)
 
 
 def test_what_is_answered_is_let_go_once() -> None:
     store = Store()
     first, _ = store.add(2)
     assert store.held == (2, 10)
-    store.inventory.release(first)
-    store.inventory.release(first)
+    store.leases.release(first)
+    store.leases.release(first)
     assert store.held == (1, 5)
     assert store.freed == 1
 
@@ -60,7 +61,7 @@ def test_what_is_answered_is_let_go_once() -> None:
 def test_what_is_not_answered_is_let_go_when_its_lease_ends() -> None:
     store = Store()
     messages = store.add(3)
-    store.inventory.release(messages[1])
+    store.leases.release(messages[1])
     store.clock.advance(9.9)
     assert store.held == (2, 10)
     store.clock.advance(0.1)
@@ -71,13 +72,13 @@ def test_what_is_not_answered_is_let_go_when_its_lease_ends() -> None:
 def test_a_moved_lease_ends_at_its_new_time() -> None:
     store = Store()
     early, late, usual = store.add(3)
-    store.inventory.move(early, 1)
-    store.inventory.move(late, 60)
+    store.leases.move(early, 1)
+    store.leases.move(late, 60)
     store.clock.advance(2)
-    assert early not in list(store.inventory)
+    assert early not in list(store.leases.held)
     store.clock.advance(10)
-    assert list(store.inventory) == [late]
-    assert usual._shelf is None
+    assert list(store.leases.held) == [late]
+    assert usual not in store.leases.held
     store.clock.advance(60)
     assert store.held == (0, 0)
 
@@ -105,19 +106,19 @@ def test_a_maximum_below_the_lease_extends_nothing() -> None:
 def test_clearing_gives_back_what_was_held() -> None:
     store = Store()
     messages = store.add(2) + store.add(1, lease_seconds=99)
-    store.inventory.release(messages[0])
-    assert store.inventory.clear() == messages[1:]
+    store.leases.release(messages[0])
+    assert store.leases.clear() == messages[1:]
     assert store.held == (0, 0)
     assert store.clock.alarms == 0
 
 
-def test_shelves_that_are_empty_are_not_kept() -> None:
+def test_batches_that_are_empty_are_not_kept() -> None:
     """A stream that is acked as it comes must not pile up what it held in the last ten seconds."""
     store = Store()
     for _ in range(1000):
         for each in store.add(2):
-            store.inventory.release(each)
-    assert len(store.inventory._shelves) <= 2
+            store.leases.release(each)
+    assert len(store.leases._batches) <= 2
     assert store.clock.alarms <= 1
 
 
@@ -126,21 +127,21 @@ def test_shelves_that_are_empty_are_not_kept() -> None:
 )
 def test_counts_agree_with_what_is_held(steps: list[tuple[str, int]]) -> None:
     store = Store(max_extension_seconds=15)
-    known: list[Message] = []
+    known: list[Received] = []
     for action, number in steps:
         if action == "add":
             known += store.add(1 + number % 3, lease_seconds=1 + number, size=number)
         elif action == "wait":
             store.clock.advance(number / 4)
         elif action == "clear":
-            store.inventory.clear()
+            store.leases.clear()
         elif known and action == "release":
-            store.inventory.release(known[number % len(known)])
+            store.leases.release(known[number % len(known)])
         elif known:
-            store.inventory.move(known[number % len(known)], 1 + number)
-        held = list(store.inventory)
-        assert len(held) == len(set(held)) == store.inventory.messages
-        assert sum(each.length for each in held) == store.inventory.bytes
+            store.leases.move(known[number % len(known)], 1 + number)
+        held = list(store.leases.held)
+        assert len(held) == len(set(held)) == len(store.leases.held)
+        assert sum(each.length for each in held) == store.leases.bytes
         assert store.clock.alarms == bool(held) or store.clock.alarms <= 1
     store.clock.advance(100)
     assert store.held == (0, 0)

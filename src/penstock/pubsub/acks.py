@@ -1,0 +1,190 @@
+"""Acks, nacks and new deadlines of a subscription on their way to the queue, many in one step.
+
+What the queue refuses becomes an `error` event, what came too late a `debug` event; nothing is dropped in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.consuming import Settled
+from penstock.engine.clock import Alarm
+from penstock.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PenstockError,
+    PermissionDeniedError,
+)
+from penstock.pubsub.message import ACK, NACK, AckResponse, Received
+from penstock.pubsub.session import Session
+
+if TYPE_CHECKING:
+    from penstock.pubsub.subscription import Subscription
+
+RESPONSES: dict[type[PenstockError], AckResponse] = {
+    InvalidArgumentError: AckResponse.INVALID,
+    PermissionDeniedError: AckResponse.PERMISSION_DENIED,
+    FailedPreconditionError: AckResponse.FAILED_PRECONDITION,
+    NotFoundError: AckResponse.FAILED_PRECONDITION,
+}
+
+RAISED_FIRST_SECONDS = 0.1  # how long a message waits whose listener raised for the second time
+RAISED_LAST_SECONDS = 60.0
+
+
+class Return(NamedTuple):
+    """How a message goes back."""
+
+    delay_seconds: float | None = None  # None: as the retry policy says, or at once
+    unseen: bool = False  # it reached no listener, so it counts as no attempt
+
+
+FAILED = Return()
+
+
+class Acks:
+    def __init__(self, subscription: Subscription, session: Session) -> None:
+        self.subscription = subscription
+        self._session = session
+        self._read_clock = session.clock.now
+        self.seen_at = 0  # when the last answer was given
+        self._acks: list[Received] = []  # of messages still held: in time, whatever the clock says when they are sent
+        self._other_acks: list[Received] = []  # it is up to the queue
+        self._returns: dict[Return, list[Received]] = {}
+        self._held_back = 0
+        self._alarm: Alarm | None = None  # when what is held back goes
+        self._sending: set[asyncio.Task[None]] = set()
+
+    # ------------------------------------------------------------------ answers, soon
+
+    def ack(self, message: Received) -> None:
+        self._session.in_loop(self._note_ack, message)
+
+    def nack(self, message: Received, how: Return = FAILED) -> None:
+        self._session.in_loop(self._note_return, message, how)
+
+    def failed(self, message: Received) -> None:
+        """Its listener raised. Once may be chance; from then on it waits longer and longer before it comes again."""
+        if message.take_answer(NACK):
+            again = message.delivery_attempt - 2
+            pause = min(RAISED_FIRST_SECONDS * 2 ** min(again, 30), RAISED_LAST_SECONDS) if again >= 0 else None
+            self.nack(message, Return(None if self._has_retry_policy() else pause))
+
+    def _has_retry_policy(self) -> bool:
+        queue, name = self._session.queue, self.subscription.name
+        return queue.subscription_exists(name) and queue.subscription(name).options.retry_minimum_seconds > 0
+
+    def put_back(self, message: Received) -> None:
+        """It reached no listener."""
+        if message.take_answer(NACK):
+            self.nack(message, Return(unseen=True))
+
+    def _note_ack(self, message: Received) -> None:
+        (self._acks if self._release(message) else self._other_acks).append(message)
+        self._count()
+
+    def _note_return(self, message: Received, how: Return) -> None:
+        self._release(message)
+        self._returns.setdefault(how, []).append(message)
+        self._count()
+
+    def _release(self, message: Received) -> bool:
+        self.seen_at = self._read_clock()
+        return message.leases is not None and message.leases.release(message, self.seen_at)
+
+    def _count(self) -> None:
+        batching = self.subscription.options.batching
+        if not self._held_back:
+            self._alarm = self._session.hold_back(self, batching.max_seconds)
+        self._held_back += 1
+        if self._held_back >= batching.max_messages:
+            self.flush()
+
+    def flush(self) -> None:
+        self._session.let_go(self, self._alarm)
+        if self._held_back:
+            # Decided now: what keeps the loop busy next must not make them late.
+            acked = self._decide_acks(self._acks, lapsed=True) | self._decide_acks(self._other_acks, lapsed=False)
+            task = self._session.spawn(self._send(acked, self._returns))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+            self._acks, self._other_acks, self._returns, self._held_back = [], [], {}, 0
+
+    def _decide_acks(self, messages: list[Received], *, lapsed: bool) -> bool:
+        if not messages:
+            return False
+        try:
+            self._remark("ack", self._session.queue.decide_acks(_receipts(messages), lapsed=lapsed))
+        except PenstockError as error:
+            self.subscription.report(error)
+            return False
+        return True
+
+    async def _send(self, acked: bool, returns: dict[Return, list[Received]]) -> None:
+        queue = self._session.queue
+        try:
+            if acked:
+                await queue.commit()
+            for how, messages in returns.items():
+                self._remark("nack", await queue.nack(_receipts(messages), how.delay_seconds, unseen=how.unseen))
+        except PenstockError as error:
+            self.subscription.report(error)
+
+    async def drain(self) -> None:
+        """Until every answer given so far is in the queue."""
+        self.flush()
+        if self._sending:
+            await asyncio.wait(self._sending)
+
+    def _remark(self, what: str, settled: Settled) -> None:
+        if settled.stale:
+            self.subscription.remark(f"{len(settled.stale)} x {what} came too late")
+
+    # ------------------------------------------------------------------ deadlines, at once
+
+    def extend(self, message: Received, seconds: float) -> None:
+        self._session.in_loop(self._extend, message, seconds)
+
+    def _extend(self, message: Received, seconds: float) -> None:
+        if message.leases is not None:
+            message.leases.catch_up()
+        self._set_deadline([message], seconds, lapsed=False)
+        if message.leases is not None:
+            message.leases.move(message, seconds)
+
+    def hold(self, messages: list[Received], seconds: float) -> None:
+        """They are being worked on. Their leases may be over, as the loop was kept busy, but nothing has seen it."""
+        self._set_deadline(messages, seconds, lapsed=True)
+
+    def _set_deadline(self, messages: list[Received], seconds: float, *, lapsed: bool) -> None:
+        try:
+            self._remark("deadline", self._session.queue.decide_extend(_receipts(messages), seconds, lapsed=lapsed))
+        except PenstockError as error:
+            self.subscription.report(error)
+
+    # ------------------------------------------------------------------ answers with a response
+
+    async def respond(self, message: Received, answer: str) -> AckResponse:
+        queue = self._session.use()
+        self._release(message)
+        try:
+            settled = await (queue.ack if answer == ACK else queue.nack)([message.ack_id])
+        except PenstockError as error:
+            return RESPONSES.get(type(error), AckResponse.OTHER)
+        return self.late() if settled.stale or settled.malformed else AckResponse.SUCCESS
+
+    def late(self) -> AckResponse:
+        """The response to an answer that changes nothing any more."""
+        try:
+            stored = self._session.queue.subscription(self.subscription.name)
+        except NotFoundError:
+            return AckResponse.FAILED_PRECONDITION
+        if not stored.options.exactly_once:
+            return AckResponse.SUCCESS
+        return AckResponse.FAILED_PRECONDITION if stored.detached else AckResponse.INVALID
+
+
+def _receipts(messages: list[Received]) -> list[str]:
+    return [message.ack_id for message in messages]

@@ -1,0 +1,142 @@
+"""Leases: what a reader holds, how much that is, and when each lease ends.
+
+A message is held from its delivery until it is answered or its lease ends, and flow control counts exactly that.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from penstock.broker.model import SECOND
+from penstock.engine.clock import Alarm, Clock
+from penstock.pubsub.message import Received
+from penstock.pubsub.session import Signal
+
+if TYPE_CHECKING:
+    from penstock.pubsub.acks import Acks
+
+EXTEND_AT = 0.8  # of a lease, when it is extended automatically
+
+
+class Batch:
+    """Messages whose leases end together."""
+
+    __slots__ = ("due", "held", "look_at", "messages")
+
+    def __init__(self, messages: list[Received], due: int, look_at: int) -> None:
+        self.messages = messages
+        self.due = due
+        self.look_at = look_at  # when to think of extending them; `due` where nothing is extended
+        self.held = len(messages)
+
+    def __lt__(self, other: Batch) -> bool:
+        return self.look_at < other.look_at
+
+
+class Leases:
+    def __init__(self, clock: Clock, acks: Acks, released: Signal) -> None:
+        self._clock = clock
+        self._acks = acks  # lets the queue know that leases go on
+        self._released = released
+        self.held: dict[Received, Batch] = {}
+        self.bytes = 0
+        self.max_extension_seconds = 0.0  # 0: a lease ends when it ends
+        self._lease = 0
+        self._batches: list[Batch] = []  # a heap
+        self._alarm: Alarm | None = None
+        self._alarm_at = 0
+
+    # ------------------------------------------------------------------ in and out
+
+    def add(self, messages: list[Received], lease_seconds: float) -> None:
+        self.bytes += sum([message.size for message in messages])
+        self._lease = int(lease_seconds * SECOND)
+        self._lease_until(self._clock.now() + self._lease, messages)
+
+    def release(self, message: Received, now: int = 0) -> bool:
+        """It was answered; whether it was held until then."""
+        batch = self.held.get(message)
+        if batch is not None and batch.due <= now:
+            self.catch_up()
+            batch = self.held.get(message)
+        if batch is None:
+            return False
+        del self.held[message]
+        batch.held -= 1
+        self.bytes -= message.size
+        self._released.wake()
+        return True
+
+    def clear(self) -> list[Received]:
+        """Let go of everything; what was held."""
+        held = list(self.held)
+        self.held.clear()
+        self._batches.clear()
+        self.bytes = 0
+        self._set_alarm()
+        self._released.wake()
+        return held
+
+    def move(self, message: Received, seconds: float) -> None:
+        """The lease of one message was given another end."""
+        batch = self.held.get(message)
+        if batch is not None:
+            batch.held -= 1
+            self._lease_until(self._clock.now() + int(seconds * SECOND), [message])
+
+    # ------------------------------------------------------------------ time
+
+    def catch_up(self) -> None:
+        """Do now what the alarm would have done if the event loop had not been kept busy."""
+        if self._alarm is not None and self._alarm_at <= self._clock.now():
+            self._alarm.cancel()
+            self._ring()
+
+    def _lease_until(self, due: int, messages: list[Received]) -> None:
+        left = min(self._lease, due - self._clock.now())
+        margin = int(left * (1 - EXTEND_AT)) if self.max_extension_seconds else 0
+        self._push(Batch(messages, due, due - margin))
+        self._set_alarm()
+
+    def _push(self, batch: Batch) -> None:
+        self.held.update(dict.fromkeys(batch.messages, batch))
+        heappush(self._batches, batch)
+
+    def _set_alarm(self) -> None:
+        """One alarm for all, at the earliest batch of which something is still held."""
+        while self._batches and not self._batches[0].held:
+            heappop(self._batches)
+        at = self._batches[0].look_at if self._batches else 0
+        if self._alarm is not None and (not at or at < self._alarm_at):
+            self._alarm.cancel()
+            self._alarm = None
+        if at and self._alarm is None:
+            self._alarm, self._alarm_at = self._clock.alarm(at, self._ring), at
+
+    def _ring(self) -> None:
+        self._alarm = None
+        now = self._clock.now()
+        while self._batches and self._batches[0].look_at <= now:
+            batch = heappop(self._batches)
+            if batch.held:
+                self._extend_or_end(batch, now)
+        self._set_alarm()
+
+    def _extend_or_end(self, batch: Batch, now: int) -> None:
+        """Leases of messages that are being worked on are extended, as far as allowed; others end when they end."""
+        held = [message for message in batch.messages if self.held.get(message) is batch]
+        at_work = [message for message in held if not message.left]
+        furthest = min([message.received_at for message in at_work], default=0)
+        due = min(now + self._lease, furthest + int(self.max_extension_seconds * SECOND))
+        if at_work and due > max(batch.due, now):
+            self._acks.hold(at_work, (due - now) / SECOND)
+            self._lease_until(due, at_work)
+            held = [message for message in held if message.left]
+        if held and batch.due > now:
+            self._push(Batch(held, batch.due, batch.due))
+        elif held:
+            for message in held:
+                del self.held[message]
+                self.bytes -= message.size
+            self._released.wake()
