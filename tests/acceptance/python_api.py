@@ -1,4 +1,4 @@
-"""The world the Python API is tested in: every kind of queue it can stand on, and a clock that waits for nobody.
+"""The harness of the Python API: every kind of queue it can stand on, and a clock that waits for nobody.
 
 The rule kept here: no test waits for time. It moves the clock, and then waits for what should have happened; what
 should not have happened is checked once everybody has had the chance to do it.
@@ -19,10 +19,10 @@ from penstock.assembly import open_queue
 KINDS = ("memory", "sqlite", "shared memory", "shared sqlite")
 SECONDS = 10  # only a failing test waits so long
 
-Story = Callable[["World"], Awaitable[None]]
+Story = Callable[["Harness"], Awaitable[None]]
 
 
-class World:
+class Harness:
     """A PubSub over one kind of queue, at a time that stands still until it is moved."""
 
     def __init__(self, kind: str, folder: Path) -> None:
@@ -114,7 +114,7 @@ def bodies(messages: list[Message]) -> list[str]:
 
 
 def story(*kinds: str) -> Callable[[Story], Callable[..., None]]:
-    """A test told as a coroutine, in each of these kinds of world."""
+    """A test told as a coroutine, in each of these kinds of harness."""
 
     def decorate(tell: Story) -> Callable[..., None]:
         @pytest.mark.parametrize("kind", kinds or KINDS)
@@ -128,16 +128,16 @@ def story(*kinds: str) -> Callable[[Story], Callable[..., None]]:
 
 
 async def _tell(tell: Story, kind: str, folder: Path) -> None:
-    world = World(kind, folder)
+    harness = Harness(kind, folder)
     try:
         async with asyncio.timeout(3 * SECONDS):
-            await tell(world)
+            await tell(harness)
     finally:
-        await _end(world)
+        await _end(harness)
 
 
-async def _end(world: World) -> None:
+async def _end(harness: Harness) -> None:
     """Close without waiting for messages nobody answered."""
-    for subscription in list(world.pubsub.session.streams):
+    for subscription in list(harness.pubsub.session.streams):
         subscription.set_options(close_options={"behavior": "NACK"})
-    await world.close()
+    await harness.close()

@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 
 from penstock import InternalMessage, InvalidArgumentError, MessageQueue
-from tests.conformance.queue.world import JOURNALS, World
+from tests.conformance.queue.harness import JOURNALS, Harness
 
 
 @pytest.fixture(params=JOURNALS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    world = World(request.param, tmp_path)
-    yield world
-    world.close()
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(request.param, tmp_path)
+    yield harness
+    harness.close()
 
 
 @pytest.fixture
-def queue(world: World) -> MessageQueue:
-    return world.queue
+def queue(harness: Harness) -> MessageQueue:
+    return harness.queue
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_threads_that_come_first_together_get_one_instance(monkeypatch: pytest.M
 # ---------------------------------------------------------------------- topics and publishing
 
 
-def test_a_topic_exists_once_it_is_registered(world: World, queue: MessageQueue) -> None:
+def test_a_topic_exists_once_it_is_registered(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-002, AC-002."""
     assert queue.topic_exists("test-topic") is False
     assert queue.get_topic("test-topic") is None
@@ -96,10 +96,10 @@ def test_a_topic_exists_once_it_is_registered(world: World, queue: MessageQueue)
     assert [each.name for each in queue.get_all_topics()] == ["test-topic"]
 
 
-def test_a_published_message_can_be_pulled(world: World, queue: MessageQueue) -> None:
+def test_a_published_message_can_be_pulled(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-003, AC-003: id and publish time are the queue's own."""
-    world.topic_with("test-sub", topic="test-topic")
-    world.clock.advance(1.5)
+    harness.topic_with("test-sub", topic="test-topic")
+    harness.clock.advance(1.5)
     ids = queue.publish("test-topic", [message("Hello")])
     assert len(ids) == 1
     assert ids != ["msg-1"]
@@ -117,9 +117,9 @@ def test_ids_are_unique_across_topics(queue: MessageQueue) -> None:
     assert len(set(ids)) == 5
 
 
-def test_every_subscription_gets_a_copy(world: World, queue: MessageQueue) -> None:
+def test_every_subscription_gets_a_copy(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-003, AC-004: and an ack of one copy leaves the other alone."""
-    world.topic_with("sub-1", "sub-2", topic="test-topic")
+    harness.topic_with("sub-1", "sub-2", topic="test-topic")
     queue.publish("test-topic", [message()])
     (first,) = queue.pull("sub-1", 10)
     queue.ack(first.ack_id)
@@ -135,10 +135,10 @@ def test_without_subscriptions_messages_are_discarded(queue: MessageQueue) -> No
     assert queue.read("test-topic", 0, 10) == []
 
 
-def test_subscriptions_of_a_topic_are_listed(world: World, queue: MessageQueue) -> None:
+def test_subscriptions_of_a_topic_are_listed(harness: Harness, queue: MessageQueue) -> None:
     """004 AC-011."""
-    world.topic_with("sub-1", "sub-2", topic="test-topic")
-    world.topic_with("elsewhere", topic="other")
+    harness.topic_with("sub-1", "sub-2", topic="test-topic")
+    harness.topic_with("elsewhere", topic="other")
     assert [each.name for each in queue.get_subscriptions_for_topic("test-topic")] == ["sub-1", "sub-2"]
     assert len(queue.get_all_subscriptions()) == 3
 
@@ -146,10 +146,10 @@ def test_subscriptions_of_a_topic_are_listed(world: World, queue: MessageQueue) 
 # ---------------------------------------------------------------------- pull, ack, nack, deadlines
 
 
-def test_a_pull_leases_up_to_so_many_messages(world: World, queue: MessageQueue) -> None:
+def test_a_pull_leases_up_to_so_many_messages(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-005: what is in flight is not given again, and every delivery has an ack id of its own."""
-    world.topic_with("test-sub")
-    world.publish("a", "b", "c")
+    harness.topic_with("test-sub")
+    harness.publish("a", "b", "c")
     first, second = queue.pull("test-sub", 2), queue.pull("test-sub", 2)
     assert [m.data for m in first + second] == [b"a", b"b", b"c"]
     assert len({m.ack_id for m in first + second}) == 3
@@ -157,22 +157,22 @@ def test_a_pull_leases_up_to_so_many_messages(world: World, queue: MessageQueue)
     assert in_flight(queue) == (3, 3)
 
 
-def test_an_acked_message_is_gone(world: World, queue: MessageQueue) -> None:
+def test_an_acked_message_is_gone(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-006, AC-005: it does not come back when its deadline would have been."""
-    world.topic_with("test-sub")
-    world.publish("test")
-    queue.ack(world.take("test-sub").ack_id)
+    harness.topic_with("test-sub")
+    harness.publish("test")
+    queue.ack(harness.take("test-sub").ack_id)
     assert queue.pull("test-sub", 10) == []
     assert queue.backlog("test-sub") == (0, 0, 0, 0)
-    world.clock.advance(601)
+    harness.clock.advance(601)
     assert queue.pull("test-sub", 10) == []
 
 
-def test_a_nacked_message_comes_back_at_once(world: World, queue: MessageQueue) -> None:
+def test_a_nacked_message_comes_back_at_once(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-007, AC-006."""
-    world.topic_with("test-sub")
-    world.publish("test")
-    first = world.take("test-sub")
+    harness.topic_with("test-sub")
+    harness.publish("test")
+    first = harness.take("test-sub")
     assert first.delivery_attempt == 1
     queue.nack(first.ack_id)
     assert in_flight(queue) == (0, 0)
@@ -180,60 +180,60 @@ def test_a_nacked_message_comes_back_at_once(world: World, queue: MessageQueue) 
     assert (second.delivery_attempt, second.id) == (2, first.id)
 
 
-def test_a_message_comes_back_when_its_deadline_has_passed(world: World, queue: MessageQueue) -> None:
+def test_a_message_comes_back_when_its_deadline_has_passed(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-008, AC-007: not a moment before the deadline, and with the attempt counted."""
-    world.topic_with("test-sub", ack_deadline_seconds=10)
-    world.publish("test")
+    harness.topic_with("test-sub", ack_deadline_seconds=10)
+    harness.publish("test")
     assert len(queue.pull("test-sub", 10)) == 1
-    world.clock.advance(9.999)
+    harness.clock.advance(9.999)
     assert queue.pull("test-sub", 10) == []
-    world.clock.advance(0.101)
+    harness.clock.advance(0.101)
     (again,) = queue.pull("test-sub", 10)
     assert again.delivery_attempt == 2
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(None, 10), (1, 1), (600, 600)])
-def test_the_deadline_is_the_subscriptions(world: World, given: int | None, seconds: int) -> None:
+def test_the_deadline_is_the_subscriptions(harness: Harness, given: int | None, seconds: int) -> None:
     """004 BR-008: 10 seconds unless told otherwise, at most 600."""
-    world.topic_with("test-sub", ack_deadline_seconds=given)
-    world.publish("test")
-    world.take("test-sub")
-    world.clock.advance(seconds - 0.001)
-    assert world.pull("test-sub") == []
-    world.clock.advance(0.001)
-    assert world.pull("test-sub") == ["test"]
+    harness.topic_with("test-sub", ack_deadline_seconds=given)
+    harness.publish("test")
+    harness.take("test-sub")
+    harness.clock.advance(seconds - 0.001)
+    assert harness.pull("test-sub") == []
+    harness.clock.advance(0.001)
+    assert harness.pull("test-sub") == ["test"]
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5, 601])
-def test_a_deadline_out_of_range_is_refused(world: World, seconds: float) -> None:
+def test_a_deadline_out_of_range_is_refused(harness: Harness, seconds: float) -> None:
     """004 BR-008."""
-    world.topic_with()
+    harness.topic_with()
     with pytest.raises(InvalidArgumentError, match="Ack deadline must be between 1 and 600 seconds"):
-        world.queue.register_subscription("test-sub", "topic", ack_deadline_seconds=seconds)
+        harness.queue.register_subscription("test-sub", "topic", ack_deadline_seconds=seconds)
 
 
-def test_a_deadline_can_be_extended_again_and_again(world: World, queue: MessageQueue) -> None:
+def test_a_deadline_can_be_extended_again_and_again(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-009, AC-008."""
-    world.topic_with("test-sub", ack_deadline_seconds=10)
-    world.publish("test")
-    lease = world.take("test-sub")
+    harness.topic_with("test-sub", ack_deadline_seconds=10)
+    harness.publish("test")
+    lease = harness.take("test-sub")
     for _ in range(3):
         queue.modify_ack_deadline(lease.ack_id, 15)
-        world.clock.advance(12)
+        harness.clock.advance(12)
         assert queue.pull("test-sub", 10) == []
     queue.ack(lease.ack_id)
     assert queue.backlog("test-sub").messages == 0
 
 
-def test_a_deadline_counts_from_now_and_zero_hands_back(world: World, queue: MessageQueue) -> None:
+def test_a_deadline_counts_from_now_and_zero_hands_back(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-009: the new deadline replaces the old one, also when it is sooner."""
-    world.topic_with("test-sub", ack_deadline_seconds=600)
-    world.publish("test")
-    queue.modify_ack_deadline(world.take("test-sub").ack_id, 5)
-    world.clock.advance(5)
-    again = world.take("test-sub")
+    harness.topic_with("test-sub", ack_deadline_seconds=600)
+    harness.publish("test")
+    queue.modify_ack_deadline(harness.take("test-sub").ack_id, 5)
+    harness.clock.advance(5)
+    again = harness.take("test-sub")
     queue.modify_ack_deadline(again.ack_id, 0)
-    assert world.take("test-sub").delivery_attempt == 3
+    assert harness.take("test-sub").delivery_attempt == 3
     for seconds in (-1, 601, float("nan")):
         with pytest.raises(InvalidArgumentError, match="Ack deadline must be between 0 and 600 seconds"):
             queue.modify_ack_deadline(again.ack_id, seconds)
@@ -242,10 +242,10 @@ def test_a_deadline_counts_from_now_and_zero_hands_back(world: World, queue: Mes
 # ---------------------------------------------------------------------- order
 
 
-def test_messages_of_a_key_come_one_after_the_other(world: World, queue: MessageQueue) -> None:
+def test_messages_of_a_key_come_one_after_the_other(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-010, AC-009."""
-    world.topic_with("test-sub", message_ordering=True)
-    world.publish("first", "second", key="user-123")
+    harness.topic_with("test-sub", message_ordering=True)
+    harness.publish("first", "second", key="user-123")
     (first,) = queue.pull("test-sub", 10)
     assert first.data.decode() == "first"
     assert queue.pull("test-sub", 10) == []
@@ -254,32 +254,32 @@ def test_messages_of_a_key_come_one_after_the_other(world: World, queue: Message
     assert (second.data.decode(), second.ordering_key) == ("second", "user-123")
 
 
-def test_other_keys_and_messages_without_key_are_not_held_up(world: World) -> None:
+def test_other_keys_and_messages_without_key_are_not_held_up(harness: Harness) -> None:
     """004 BR-010: at most one of each key, and all without a key."""
-    world.topic_with("test-sub", message_ordering=True)
+    harness.topic_with("test-sub", message_ordering=True)
     for body, key in [("a1", "a"), ("a2", "a"), ("b1", "b"), ("x", None), ("b2", "b"), ("y", None)]:
-        world.publish(body, key=key)
-    assert world.pull("test-sub") == ["a1", "b1", "x", "y"]
+        harness.publish(body, key=key)
+    assert harness.pull("test-sub") == ["a1", "b1", "x", "y"]
 
 
-def test_without_keys_the_oldest_comes_first(world: World, queue: MessageQueue) -> None:
+def test_without_keys_the_oldest_comes_first(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-019, AC-013: and a message that came back is older than what was never given."""
-    world.topic_with("test-sub")
-    world.publish("A", "B", "C")
-    world.publish("D")
+    harness.topic_with("test-sub")
+    harness.publish("A", "B", "C")
+    harness.publish("D")
     a, b = queue.pull("test-sub", 2)
     assert (a.data, b.data) == (b"A", b"B")
     queue.nack(b.ack_id)
     queue.nack(a.ack_id)
-    assert world.pull("test-sub") == ["A", "B", "C", "D"]
+    assert harness.pull("test-sub") == ["A", "B", "C", "D"]
 
 
-def test_each_key_keeps_its_own_order_through_returns(world: World, queue: MessageQueue) -> None:
+def test_each_key_keeps_its_own_order_through_returns(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-019: whatever is nacked, each key is seen in publish order."""
-    world.topic_with("test-sub", message_ordering=True)
+    harness.topic_with("test-sub", message_ordering=True)
     for number in range(6):
-        world.publish(f"a{number}", key="a")
-        world.publish(f"b{number}", key="b")
+        harness.publish(f"a{number}", key="a")
+        harness.publish(f"b{number}", key="b")
     seen = []
     while messages := queue.pull("test-sub", 10):
         for each in messages:

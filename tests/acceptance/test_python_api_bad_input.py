@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import InvalidArgumentError, MessageQueue, NotFoundError, PubSub, UnavailableError
-from tests.acceptance.python_api import World, bodies, story
+from tests.acceptance.python_api import Harness, bodies, story
 
 DEADLINE = "Ack deadline must be between 1 and 600 seconds"
 RETENTION = "Message retention must be between 10 minutes and 7 days"
@@ -111,12 +111,12 @@ def test_options_of_a_reader_are_checked_when_they_are_given(options: dict[str, 
 
 
 @story("memory")
-async def test_options_of_a_subscription_are_checked_when_it_is_made(world: World) -> None:
-    topic = await world.topic()
+async def test_options_of_a_subscription_are_checked_when_it_is_made(harness: Harness) -> None:
+    topic = await harness.topic()
     for options, words in [*OPTIONS, *STORED]:
         with refused(words):
-            await world.pubsub.subscription("s").create({"topic": topic.name, **options})
-        assert not await world.pubsub.subscription("s").exists(), options
+            await harness.pubsub.subscription("s").create({"topic": topic.name, **options})
+        assert not await harness.pubsub.subscription("s").exists(), options
     subscription = await topic.create_subscription("s")
     for options, words in STORED:
         if "topic" not in options and "gax_opts" not in options:
@@ -132,8 +132,8 @@ async def test_options_of_a_subscription_are_checked_when_it_is_made(world: Worl
 
 
 @story()
-async def test_a_bad_message_is_refused_and_the_good_ones_beside_it_are_not(world: World) -> None:
-    topic = await world.topic()
+async def test_a_bad_message_is_refused_and_the_good_ones_beside_it_are_not(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("s")
     good = []
     for message, words in MESSAGES:
@@ -151,8 +151,8 @@ async def test_a_bad_message_is_refused_and_the_good_ones_beside_it_are_not(worl
 
 
 @story("memory")
-async def test_bytes_in_other_clothes_are_bytes(world: World) -> None:
-    topic = await world.topic()
+async def test_bytes_in_other_clothes_are_bytes(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("s")
     buffer = bytearray(b"abc")
     publishing = topic.publish(buffer)
@@ -169,8 +169,8 @@ def test_options_of_a_publisher_are_checked(options: dict[str, Any], words: str)
 
 
 @story("memory")
-async def test_a_deadline_out_of_range_is_refused_by_its_message(world: World) -> None:
-    topic = await world.topic()
+async def test_a_deadline_out_of_range_is_refused_by_its_message(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("s")
     await topic.publish_message(b"a")
     (message,) = await subscription.pull(1)
@@ -179,17 +179,17 @@ async def test_a_deadline_out_of_range_is_refused_by_its_message(world: World) -
             message.modify_ack_deadline(seconds)  # type: ignore[arg-type]
         assert error.value.code == 3
     message.modify_ack_deadline(600)
-    await world.advance(300)
+    await harness.advance(300)
     assert await subscription.pull(1) == []
 
 
 @story("memory", "shared memory")
-async def test_use_after_close_is_told(world: World) -> None:
-    topic = await world.topic()
+async def test_use_after_close_is_told(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("s")
     await topic.publish_message(b"a")
     (message,) = await subscription.pull(1)
-    await world.pubsub.close()
+    await harness.pubsub.close()
     for operation in (topic.publish_message, topic.exists, subscription.pull, subscription.create):
         with pytest.raises(UnavailableError, match="This PubSub is closed") as error:
             await operation()
@@ -197,7 +197,7 @@ async def test_use_after_close_is_told(world: World) -> None:
     with pytest.raises(UnavailableError):
         subscription.open()
     message.ack()
-    await world.quiet()
+    await harness.quiet()
 
 
 def test_names_and_parts_of_a_client_are_checked() -> None:
@@ -216,14 +216,14 @@ def test_names_and_parts_of_a_client_are_checked() -> None:
 
 
 @story("memory")
-async def test_what_is_not_there_is_not_found(world: World) -> None:
-    topic = world.pubsub.topic("nothing")
+async def test_what_is_not_there_is_not_found(harness: Harness) -> None:
+    topic = harness.pubsub.topic("nothing")
     words = "Topic not found: projects/penstock/topics/nothing"
     for publishing in (topic.publish_message(b"a"), topic.publish_json({}), topic.publish(b"b")):
         with pytest.raises(NotFoundError, match=words) as error:
             await publishing
         assert error.value.code == 5
     with pytest.raises(NotFoundError, match="Subscription not found: projects/penstock/subscriptions/nothing"):
-        await world.pubsub.subscription("nothing").pull()
+        await harness.pubsub.subscription("nothing").pull()
     with pytest.raises(NotFoundError, match="Subscription not found"):
-        world.pubsub.subscription("nothing").open()
+        harness.pubsub.subscription("nothing").open()

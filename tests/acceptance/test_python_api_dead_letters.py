@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from penstock import FailedPreconditionError
-from tests.acceptance.python_api import World, bodies, story
+from tests.acceptance.python_api import Harness, bodies, story
 
 
 @story()
-async def test_a_dead_letter_with_nowhere_to_go_is_an_error_each_time(world: World) -> None:
+async def test_a_dead_letter_with_nowhere_to_go_is_an_error_each_time(harness: Harness) -> None:
     """001 BR-010: without the topic the message stays, and comes again ever more seldom."""
-    topic = await world.topic()
+    topic = await harness.topic()
     policy = {"dead_letter_topic": "dead", "max_delivery_attempts": 2}
     subscription = await topic.create_subscription("my-sub", dead_letter_policy=policy)
-    received = world.listen(subscription, lambda message: message.nack())
+    received = harness.listen(subscription, lambda message: message.nack())
     await topic.publish_message(b"a")
-    await world.until(lambda: len(received) == 2)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 2)
+    await harness.quiet()
     assert len(received) == 2, "it waits"
-    assert world.errors == []
+    assert harness.errors == []
     for count, seconds in enumerate([1, 2, 4], 1):
-        await world.advance(seconds)
-        await world.until(lambda count=count: len(received) == 2 + count)  # type: ignore[misc]
-        assert len(world.errors) == count
-    (kind,) = {type(error) for error in world.errors}
+        await harness.advance(seconds)
+        await harness.until(lambda count=count: len(received) == 2 + count)  # type: ignore[misc]
+        assert len(harness.errors) == count
+    (kind,) = {type(error) for error in harness.errors}
     assert kind is FailedPreconditionError
-    assert str(world.errors[0]) == (
+    assert str(harness.errors[0]) == (
         "A message of projects/penstock/subscriptions/my-sub cannot be dead-lettered: "
         "there is no topic projects/penstock/topics/dead"
     )
-    letters = await (await world.pubsub.create_topic("dead")).create_subscription("letters")
-    await world.advance(8)
-    await world.until(lambda: len(received) == 6)
-    await world.quiet()
+    letters = await (await harness.pubsub.create_topic("dead")).create_subscription("letters")
+    await harness.advance(8)
+    await harness.until(lambda: len(received) == 6)
+    await harness.quiet()
     assert bodies(await letters.pull(1)) == ["a"]
-    assert len(world.errors) == 3
+    assert len(harness.errors) == 3

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import AckResponse, ManualClock, Message, MessageQueue, PubSub
 from penstock.broker.model import SECOND
-from tests.acceptance.python_api import World, ack, story
+from tests.acceptance.python_api import Harness, ack, story
 
 
 class Bench:
@@ -28,74 +28,74 @@ class Bench:
 
 
 @story()
-async def test_a_message_stays_with_its_listener_while_it_runs(world: World) -> None:
+async def test_a_message_stays_with_its_listener_while_it_runs(harness: Harness) -> None:
     """001 maxExtension: by default up to an hour, so a slow listener does not get its message again in parallel."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=10)
     bench = Bench()
-    world.listen(subscription, bench.work)
+    harness.listen(subscription, bench.work)
     await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(3)))
-    await world.until(lambda: len(bench.begun) == 3)
-    await world.advance(50)
+    await harness.until(lambda: len(bench.begun) == 3)
+    await harness.advance(50)
     assert len(bench.begun) == 3
     bench.done.set()
-    await world.until(lambda: len(bench.responses) == 3)
-    await world.advance(30)
+    await harness.until(lambda: len(bench.responses) == 3)
+    await harness.advance(30)
     assert len(bench.begun) == 3
-    assert world.errors == []
+    assert harness.errors == []
 
 
 @story()
-async def test_with_exactly_once_the_answer_of_a_slow_listener_counts(world: World) -> None:
+async def test_with_exactly_once_the_answer_of_a_slow_listener_counts(harness: Harness) -> None:
     """000 BR-010, 001 maxExtension."""
-    topic = await world.topic()
+    topic = await harness.topic()
     options = {"ack_deadline_seconds": 5, "enable_exactly_once_delivery": True}
     subscription = await topic.create_subscription("my-sub", options)
     bench = Bench()
-    world.listen(subscription, bench.work)
+    harness.listen(subscription, bench.work)
     await topic.publish_message(b"a")
-    await world.until(lambda: bench.begun)
-    await world.advance(42)
+    await harness.until(lambda: bench.begun)
+    await harness.advance(42)
     bench.done.set()
-    await world.until(lambda: bench.responses)
+    await harness.until(lambda: bench.responses)
     assert bench.responses == [AckResponse.SUCCESS]
 
 
 @story("memory", "shared memory")
-async def test_an_hour_is_the_end_of_it(world: World) -> None:
+async def test_an_hour_is_the_end_of_it(harness: Harness) -> None:
     """001 maxExtension: default 3600 seconds."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=600)
     bench = Bench()
-    world.listen(subscription, bench.work)
+    harness.listen(subscription, bench.work)
     await topic.publish_message(b"a")
-    await world.until(lambda: bench.begun)
-    world.clock.advance(3599)
-    await world.quiet()
+    await harness.until(lambda: bench.begun)
+    harness.clock.advance(3599)
+    await harness.quiet()
     assert len(bench.begun) == 1
-    world.clock.advance(2)
-    await world.until(lambda: len(bench.begun) == 2)
+    harness.clock.advance(2)
+    await harness.until(lambda: len(bench.begun) == 2)
     bench.done.set()
 
 
 @story("memory")
-async def test_extension_can_be_switched_off(world: World) -> None:
+async def test_extension_can_be_switched_off(harness: Harness) -> None:
     """001 maxExtension: 0 means that the deadline is the deadline."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5, max_extension_time=0)
     bench = Bench()
-    world.listen(subscription, bench.work)
+    harness.listen(subscription, bench.work)
     await topic.publish_message(b"a")
-    await world.until(lambda: bench.begun)
-    await world.advance(6)
-    await world.until(lambda: len(bench.begun) == 2)
+    await harness.until(lambda: bench.begun)
+    await harness.advance(6)
+    await harness.until(lambda: len(bench.begun) == 2)
     bench.done.set()
 
 
 @story()
-async def test_a_listener_that_has_returned_lets_the_lease_end(world: World) -> None:
+async def test_a_listener_that_has_returned_lets_the_lease_end(harness: Harness) -> None:
     """001 AC-003, BR-005: also one that ran for a while before, and beside one that still runs."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
     bench, go = Bench(), asyncio.Event()
 
@@ -105,89 +105,89 @@ async def test_a_listener_that_has_returned_lets_the_lease_end(world: World) -> 
         elif message.delivery_attempt == 1:
             await go.wait()  # and no answer
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await asyncio.gather(topic.publish_message(b"slow"), topic.publish_message(b"lost"))
-    await world.until(lambda: len(received) == 2)
-    await world.advance(12)
+    await harness.until(lambda: len(received) == 2)
+    await harness.advance(12)
     assert len(received) == 2
     go.set()
-    await world.advance(6)
-    await world.until(lambda: len(received) == 3)
+    await harness.advance(6)
+    await harness.until(lambda: len(received) == 3)
     assert (received[2].data, received[2].delivery_attempt) == (b"lost", 2)
     bench.done.set()
-    await world.until(lambda: bench.responses)
+    await harness.until(lambda: bench.responses)
 
 
 @story()
-async def test_closing_waits_for_a_slow_listener_and_keeps_its_lease(world: World) -> None:
+async def test_closing_waits_for_a_slow_listener_and_keeps_its_lease(harness: Harness) -> None:
     """001 BR-008."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
     bench = Bench()
-    world.listen(subscription, bench.work)
+    harness.listen(subscription, bench.work)
     await topic.publish_message(b"a")
-    await world.until(lambda: bench.begun)
+    await harness.until(lambda: bench.begun)
     closing = asyncio.ensure_future(subscription.close())
-    await world.advance(30)
+    await harness.advance(30)
     assert not closing.done()
     assert await subscription.pull() == []
     bench.done.set()
     await closing
-    await world.advance(30)
+    await harness.advance(30)
     assert await subscription.pull() == []
 
 
 @story("memory", "shared memory")
-async def test_a_plain_function_may_be_slower_than_the_deadline(world: World) -> None:
+async def test_a_plain_function_may_be_slower_than_the_deadline(harness: Harness) -> None:
     """001 maxExtension: it holds up the event loop, so nothing can be extended meanwhile, and still its ack counts."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
 
     def listener(message: Message) -> None:
-        world.clock._now += 12 * SECOND  # the whole process stands still, its alarms too
+        harness.clock._now += 12 * SECOND  # the whole process stands still, its alarms too
         message.ack()
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(4)))
-    await world.until(lambda: len(received) >= 4)
-    await world.advance(60)
+    await harness.until(lambda: len(received) >= 4)
+    await harness.advance(60)
     assert [message.data for message in received] == [b"0", b"1", b"2", b"3"]
     assert await subscription.pull() == []
 
 
 @story("memory", "shared memory")
-async def test_answers_of_slow_functions_do_not_wait_for_each_other(world: World) -> None:
+async def test_answers_of_slow_functions_do_not_wait_for_each_other(harness: Harness) -> None:
     """000 BR-002: an ack given in time is stored in time, however long the next message takes."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
 
     def listener(message: Message) -> None:
         message.ack()
-        world.clock._now += 4 * SECOND
+        harness.clock._now += 4 * SECOND
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(6)))
-    await world.until(lambda: len(received) >= 6)
-    await world.advance(60)
+    await harness.until(lambda: len(received) >= 6)
+    await harness.advance(60)
     assert len(received) == 6
 
 
 @story("memory")
-async def test_a_loop_keeps_the_message_it_works_on(world: World) -> None:
+async def test_a_loop_keeps_the_message_it_works_on(harness: Harness) -> None:
     """001 maxExtension: `async for`, whose body may wait as a listener may; what it asks to follow ends it."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
     await asyncio.gather(topic.publish_message(b"a"), topic.publish_message(b"b"))
     reader = aiter(subscription)
     first = await anext(reader)
-    await world.advance(30)
-    assert await world.pubsub.subscription("my-sub").pull() == []
+    await harness.advance(30)
+    assert await harness.pubsub.subscription("my-sub").pull() == []
     second = await anext(reader)
     assert (first.data, second.data, second.delivery_attempt) == (b"a", b"b", 1)
-    await world.advance(6)
-    assert [message.data for message in await world.pubsub.subscription("my-sub").pull()] == [b"a"]
+    await harness.advance(6)
+    assert [message.data for message in await harness.pubsub.subscription("my-sub").pull()] == [b"a"]
     second.ack()
-    await world.quiet()
+    await harness.quiet()
     await reader.aclose()  # type: ignore[attr-defined]
 
 
@@ -195,13 +195,13 @@ async def test_a_loop_keeps_the_message_it_works_on(world: World) -> None:
 
 
 @story()
-async def test_what_no_listener_saw_counts_for_nothing(world: World) -> None:
+async def test_what_no_listener_saw_counts_for_nothing(harness: Harness) -> None:
     """Section 5 of the design: closed with messages waiting, they come back without an attempt."""
-    topic = await world.topic()
+    topic = await harness.topic()
     await topic.create_subscription("my-sub")
     await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(20)))
     for _ in range(3):
-        subscription = world.pubsub.subscription("my-sub")
+        subscription = harness.pubsub.subscription("my-sub")
         leaving: list[asyncio.Future[None]] = []
 
         def listener(message: Message, at: Any = subscription, ending: Any = leaving) -> None:
@@ -212,16 +212,16 @@ async def test_what_no_listener_saw_counts_for_nothing(world: World) -> None:
 
         subscription.on("message", listener)
         subscription.open()
-        await world.until(lambda ending=leaving: ending)  # type: ignore[misc]
+        await harness.until(lambda ending=leaving: ending)  # type: ignore[misc]
         await leaving[0]
-    messages = await world.pubsub.subscription("my-sub").pull(20)
+    messages = await harness.pubsub.subscription("my-sub").pull(20)
     assert [message.delivery_attempt for message in messages] == [4] + [1] * 19
 
 
 @story()
-async def test_what_a_loop_took_ahead_counts_for_nothing(world: World) -> None:
+async def test_what_a_loop_took_ahead_counts_for_nothing(harness: Harness) -> None:
     """Section 5 of the design."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(20)))
     for _ in range(4):
@@ -231,7 +231,7 @@ async def test_what_a_loop_took_ahead_counts_for_nothing(world: World) -> None:
             taken += 1
             if taken > 3:
                 break
-        await world.quiet()
+        await harness.quiet()
     messages = await subscription.pull(20)
     assert [message.delivery_attempt for message in messages] == [2] + [1] * 7
 
@@ -240,42 +240,42 @@ async def test_what_a_loop_took_ahead_counts_for_nothing(world: World) -> None:
 
 
 @story()
-async def test_a_listener_that_always_raises_is_not_called_without_end(world: World) -> None:
+async def test_a_listener_that_always_raises_is_not_called_without_end(harness: Harness) -> None:
     """Law 9, and 001 BR-007: the first repetition comes at once, the later ones after longer and longer pauses."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=60)
 
     def listener(message: Message) -> None:
         raise ValueError("made up")
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await topic.publish_message(b"a")
-    await world.until(lambda: len(received) == 2)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 2)
+    await harness.quiet()
     assert len(received) == 2
-    await world.advance(0.5)
+    await harness.advance(0.5)
     assert 3 <= len(received) <= 5
-    await world.advance(60)
+    await harness.advance(60)
     assert 8 <= len(received) <= 13
     assert [message.delivery_attempt for message in received] == list(range(1, len(received) + 1))
 
 
 @story("memory")
-async def test_with_a_retry_policy_a_raise_waits_as_the_policy_says(world: World) -> None:
+async def test_with_a_retry_policy_a_raise_waits_as_the_policy_says(harness: Harness) -> None:
     """001 RetryPolicy."""
-    topic = await world.topic()
+    topic = await harness.topic()
     policy = {"minimum_backoff": 20, "maximum_backoff": 20}
     subscription = await topic.create_subscription("my-sub", retry_policy=policy)
 
     def listener(message: Message) -> None:
         raise ValueError("made up")
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
-    await world.advance(19)
+    await harness.until(lambda: received)
+    await harness.advance(19)
     assert len(received) == 1
-    await world.advance(2)
+    await harness.advance(2)
     assert len(received) == 2
 
 
@@ -315,12 +315,12 @@ async def _until(happened: Callable[[], object]) -> None:
 
 
 @story()
-async def test_an_ack_in_time_is_in_time(world: World) -> None:
+async def test_an_ack_in_time_is_in_time(harness: Harness) -> None:
     """000 BR-002: time that passes after the call does not make it late."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
-    await world.advance(30)
+    await harness.until(lambda: received)
+    await harness.advance(30)
     assert len(received) == 1

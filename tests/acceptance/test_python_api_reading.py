@@ -8,13 +8,13 @@ import gc
 import pytest
 
 from penstock import FailedPreconditionError, InvalidArgumentError, Message, MessageQueue, NotFoundError, PubSub
-from tests.acceptance.python_api import World, ack, bodies, story
+from tests.acceptance.python_api import Harness, ack, bodies, story
 
 
 @story("memory", "sqlite")
-async def test_listeners_that_wait_do_not_hold_up_others(world: World) -> None:
+async def test_listeners_that_wait_do_not_hold_up_others(harness: Harness) -> None:
     """All that flow control allows are under way at once."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 50})
     gate, under_way = asyncio.Event(), []
 
@@ -23,19 +23,19 @@ async def test_listeners_that_wait_do_not_hold_up_others(world: World) -> None:
         await gate.wait()
         message.ack()
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(80)])
-    await world.until(lambda: len(under_way) == 50)
-    await world.quiet()
+    await harness.until(lambda: len(under_way) == 50)
+    await harness.quiet()
     assert len(under_way) == 50
     gate.set()
-    await world.until(lambda: len(received) == 80)
+    await harness.until(lambda: len(received) == 80)
 
 
 @story("memory")
-async def test_a_listener_may_use_timeouts_and_its_own_task(world: World) -> None:
+async def test_a_listener_may_use_timeouts_and_its_own_task(harness: Harness) -> None:
     """A listener runs in a task of its own, not in that of the stream: what it cancels is itself."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     outcomes: list[str] = []
 
@@ -55,16 +55,16 @@ async def test_a_listener_may_use_timeouts_and_its_own_task(world: World) -> Non
             outcomes.append(message.data.decode())
         message.ack()
 
-    world.listen(subscription, listener)
+    harness.listen(subscription, listener)
     for text in (b"timeout", b"cancel", b"plain"):
         await topic.publish_message(text)
-    await world.until(lambda: len(outcomes) == 3)
+    await harness.until(lambda: len(outcomes) == 3)
     assert sorted(outcomes) == ["cancel", "plain", "timeout"]
 
 
 @story("memory")
-async def test_every_listener_hears_every_message(world: World) -> None:
-    topic = await world.topic()
+async def test_every_listener_hears_every_message(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     heard: list[str] = []
     subscription.on("message", lambda message: heard.append("first"))
@@ -76,19 +76,19 @@ async def test_every_listener_hears_every_message(world: World) -> None:
 
     subscription.open()
     await topic.publish_message(b"a")
-    await world.until(lambda: len(heard) == 2)
+    await harness.until(lambda: len(heard) == 2)
     subscription.remove_listener("message", second)
     assert len(subscription.listeners("message")) == 1
 
 
 @story("memory", "sqlite")
-async def test_without_listeners_nothing_is_pulled(world: World) -> None:
+async def test_without_listeners_nothing_is_pulled(harness: Harness) -> None:
     """Opened before anybody listens, or after `once` has had its message: the rest stays in the queue."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     subscription.open()
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(5)])
-    await world.quiet()
+    await harness.quiet()
     received: list[Message] = []
 
     def listener(message: Message) -> None:
@@ -96,17 +96,17 @@ async def test_without_listeners_nothing_is_pulled(world: World) -> None:
         message.ack()
 
     subscription.once("message", listener)
-    await world.until(lambda: received)
-    await world.quiet()
+    await harness.until(lambda: received)
+    await harness.quiet()
     assert len(received) == 1
     subscription.on("message", listener)
-    await world.until(lambda: len(received) == 5)
+    await harness.until(lambda: len(received) == 5)
     assert {message.data for message in received} == {b"0", b"1", b"2", b"3", b"4"}
 
 
 @story("memory")
-async def test_an_error_nobody_listens_to_is_logged(world: World) -> None:
-    topic = await world.topic()
+async def test_an_error_nobody_listens_to_is_logged(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     seen: list[Message] = []
 
@@ -119,12 +119,12 @@ async def test_an_error_nobody_listens_to_is_logged(world: World) -> None:
     subscription.on("message", listener)
     subscription.open()
     await topic.publish_message(b"a")
-    await world.until(lambda: len(seen) == 2)
+    await harness.until(lambda: len(seen) == 2)
 
 
 @story("memory")
-async def test_listeners_of_other_events_may_be_coroutines_and_may_fail(world: World) -> None:
-    topic = await world.topic()
+async def test_listeners_of_other_events_may_be_coroutines_and_may_fail(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     heard: list[object] = []
 
@@ -143,17 +143,17 @@ async def test_listeners_of_other_events_may_be_coroutines_and_may_fail(world: W
     subscription.on("close", on_later_close)
     subscription.open()
     await topic.delete()
-    await world.until(lambda: heard)
+    await harness.until(lambda: heard)
     await subscription.close()
-    await world.until(lambda: "close" in heard)
+    await harness.until(lambda: "close" in heard)
 
 
 # ---------------------------------------------------------------------- async for
 
 
 @story()
-async def test_messages_can_be_read_in_a_loop(world: World) -> None:
-    topic = await world.topic()
+async def test_messages_can_be_read_in_a_loop(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(20)])
     received = []
@@ -163,15 +163,15 @@ async def test_messages_can_be_read_in_a_loop(world: World) -> None:
         if len(received) == 20:
             break
     gc.collect()
-    await world.until(lambda: not subscription.is_open)
+    await harness.until(lambda: not subscription.is_open)
     assert sorted(received) == list(range(20))
-    await world.advance(30)
+    await harness.advance(30)
     assert await subscription.pull(10) == []
 
 
 @story()
-async def test_what_a_loop_did_not_take_goes_back(world: World) -> None:
-    topic = await world.topic()
+async def test_what_a_loop_did_not_take_goes_back(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(20)])
     taken = 0
@@ -181,14 +181,14 @@ async def test_what_a_loop_did_not_take_goes_back(world: World) -> None:
         if taken == 6:
             break
     gc.collect()
-    await world.until(lambda: not subscription.is_open)
-    await world.pubsub.session.drain()
+    await harness.until(lambda: not subscription.is_open)
+    await harness.pubsub.session.drain()
     assert len(await subscription.pull(100)) == 14
 
 
 @story()
-async def test_closing_ends_the_loop(world: World) -> None:
-    topic = await world.topic()
+async def test_closing_ends_the_loop(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     received = []
 
@@ -199,59 +199,59 @@ async def test_closing_ends_the_loop(world: World) -> None:
 
     reading = asyncio.create_task(read())
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     await subscription.close()
     await reading
     assert not subscription.is_open
 
 
 @story("memory")
-async def test_the_loop_itself_may_close(world: World) -> None:
-    topic = await world.topic()
+async def test_the_loop_itself_may_close(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await topic.publish_message(b"a")
     async for message in subscription:
         await subscription.close()
         message.ack()
-    await world.pubsub.session.drain()
-    await world.advance(30)
+    await harness.pubsub.session.drain()
+    await harness.advance(30)
     assert await subscription.pull(1) == []
 
 
 @story("memory", "sqlite")
-async def test_an_error_ends_the_loop(world: World) -> None:
-    topic = await world.topic()
+async def test_an_error_ends_the_loop(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     reading = asyncio.ensure_future(anext(aiter(subscription)))
-    await world.quiet()
+    await harness.quiet()
     await topic.delete()
     with pytest.raises(FailedPreconditionError, match="detached"):
         await reading
     with pytest.raises(NotFoundError):
-        async for _ in world.pubsub.subscription("nothing"):
+        async for _ in harness.pubsub.subscription("nothing"):
             pass
 
 
 @story("memory")
-async def test_a_slow_loop_does_not_hoard(world: World) -> None:
+async def test_a_slow_loop_does_not_hoard(harness: Harness) -> None:
     """Others get what it could not handle within the lease."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(40)])
     reader = aiter(subscription)
     for _ in range(6):
         (await anext(reader)).ack()
-        world.clock.advance(5)
-    await world.quiet()
-    assert len(await world.pubsub.subscription("my-sub").pull(100)) >= 32
+        harness.clock.advance(5)
+    await harness.quiet()
+    assert len(await harness.pubsub.subscription("my-sub").pull(100)) >= 32
 
 
 # ---------------------------------------------------------------------- pull
 
 
 @story()
-async def test_pull_takes_what_is_there(world: World) -> None:
-    topic = await world.topic()
+async def test_pull_takes_what_is_there(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     assert await subscription.pull() == []
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(5)])
@@ -259,7 +259,7 @@ async def test_pull_takes_what_is_there(world: World) -> None:
     assert bodies(messages) == ["0", "1", "2"]
     messages[0].ack()
     messages[1].nack()
-    await world.pubsub.session.drain()
+    await harness.pubsub.session.drain()
     assert bodies(await subscription.pull(10)) == ["1", "3", "4"]
     for wrong in (0, -1, "3", True):
         with pytest.raises(InvalidArgumentError, match="max_messages must be a whole number, at least 1"):
@@ -267,17 +267,17 @@ async def test_pull_takes_what_is_there(world: World) -> None:
 
 
 @story()
-async def test_pull_can_wait(world: World) -> None:
-    topic = await world.topic()
+async def test_pull_can_wait(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     pulling = asyncio.create_task(subscription.pull(10, wait_seconds=20))
-    await world.quiet()
+    await harness.quiet()
     await topic.publish_message(b"a")
     assert bodies(await pulling) == ["a"]
     pulling = asyncio.create_task(subscription.pull(10, wait_seconds=5))
-    await world.advance(4)
+    await harness.advance(4)
     assert not pulling.done()
-    await world.advance(2)
+    await harness.advance(2)
     assert await pulling == []
 
 
@@ -285,63 +285,63 @@ async def test_pull_can_wait(world: World) -> None:
 
 
 @story()
-async def test_leases_are_extended_as_far_as_allowed(world: World) -> None:
+async def test_leases_are_extended_as_far_as_allowed(harness: Harness) -> None:
     """While its listener runs the deadline moves along, up to the maximum; then the message comes again."""
-    topic = await world.topic()
+    topic = await harness.topic()
     options = {"ack_deadline_seconds": 5, "flow_control": {"max_extension": 20}}
     subscription = await topic.create_subscription("my-sub", options)
     done = asyncio.Event()
-    received = world.listen(subscription, lambda message: done.wait())
+    received = harness.listen(subscription, lambda message: done.wait())
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
-    await world.advance(19)
+    await harness.until(lambda: received)
+    await harness.advance(19)
     assert len(received) == 1
-    await world.advance(2)
-    await world.until(lambda: len(received) == 2)
+    await harness.advance(2)
+    await harness.until(lambda: len(received) == 2)
     received[1].ack()
     done.set()
-    await world.advance(20)
+    await harness.advance(20)
     assert len(received) == 2
-    assert world.errors == []
+    assert harness.errors == []
 
 
 @story("memory", "sqlite")
-async def test_an_extended_lease_is_no_longer_than_the_maximum(world: World) -> None:
-    topic = await world.topic()
+async def test_an_extended_lease_is_no_longer_than_the_maximum(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=4, max_extension_time=5)
-    received = world.listen(subscription, lambda message: asyncio.Event().wait())
+    received = harness.listen(subscription, lambda message: asyncio.Event().wait())
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
-    await world.advance(4.5)
+    await harness.until(lambda: received)
+    await harness.advance(4.5)
     assert len(received) == 1
-    await world.advance(1)
-    await world.until(lambda: len(received) == 2)
+    await harness.advance(1)
+    await harness.until(lambda: len(received) == 2)
 
 
 @story("memory")
-async def test_the_deadline_of_a_handle_has_bounds(world: World) -> None:
-    topic = await world.topic()
+async def test_the_deadline_of_a_handle_has_bounds(harness: Harness) -> None:
+    topic = await harness.topic()
     await topic.create_subscription("my-sub", ack_deadline_seconds=1)
-    subscription = world.pubsub.subscription("my-sub", min_ack_deadline=5)
-    received = world.listen(subscription)
+    subscription = harness.pubsub.subscription("my-sub", min_ack_deadline=5)
+    received = harness.listen(subscription)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
-    await world.advance(4)
+    await harness.until(lambda: received)
+    await harness.advance(4)
     assert len(received) == 1
     subscription.set_options(min_ack_deadline=1, ack_deadline_seconds=60, max_ack_deadline=3)
-    await world.advance(2)
-    await world.until(lambda: len(received) == 2)
-    await world.advance(3.5)
-    await world.until(lambda: len(received) == 3)
+    await harness.advance(2)
+    await harness.until(lambda: len(received) == 2)
+    await harness.advance(3.5)
+    await harness.until(lambda: len(received) == 3)
 
 
 # ---------------------------------------------------------------------- the end
 
 
 @story()
-async def test_closing_may_hand_back_at_once(world: World) -> None:
+async def test_closing_may_hand_back_at_once(harness: Harness) -> None:
     """NACK: what is in hand goes back, and listeners that still wait are cancelled."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", close_options={"behavior": "NACK"})
     cancelled: list[Message] = []
 
@@ -352,9 +352,9 @@ async def test_closing_may_hand_back_at_once(world: World) -> None:
             cancelled.append(message)
             raise
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(3)])
-    await world.until(lambda: len(received) == 3)
+    await harness.until(lambda: len(received) == 3)
     await subscription.close()
     assert len(cancelled) == 3
     again = await subscription.pull(10)
@@ -362,38 +362,38 @@ async def test_closing_may_hand_back_at_once(world: World) -> None:
 
 
 @story()
-async def test_closing_waits_no_longer_than_its_timeout(world: World) -> None:
-    topic = await world.topic()
+async def test_closing_waits_no_longer_than_its_timeout(harness: Harness) -> None:
+    topic = await harness.topic()
     options = {"ack_deadline_seconds": 60, "close_options": {"behavior": "WAIT", "timeout": {"seconds": 3}}}
     subscription = await topic.create_subscription("my-sub", options)
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     closing = asyncio.create_task(subscription.close())
-    await world.advance(2)
+    await harness.advance(2)
     assert not closing.done()
-    await world.advance(2)
+    await harness.advance(2)
     await closing
     assert [message.delivery_attempt for message in await subscription.pull(10)] == [2]
 
 
 @story()
-async def test_closing_waits_no_longer_than_the_leases(world: World) -> None:
-    topic = await world.topic()
+async def test_closing_waits_no_longer_than_the_leases(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=2)
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     closing = asyncio.create_task(subscription.close())
-    await world.advance(2.5)
+    await harness.advance(2.5)
     await closing
     assert len(await subscription.pull(10)) == 1
 
 
 @story("memory", "sqlite")
-async def test_a_listener_may_close_its_subscription(world: World) -> None:
+async def test_a_listener_may_close_its_subscription(harness: Harness) -> None:
     """It is not waited for, and the answer it gives afterwards counts."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     done: list[str] = []
 
@@ -402,35 +402,35 @@ async def test_a_listener_may_close_its_subscription(world: World) -> None:
         message.ack()
         done.append("listener")
 
-    world.listen(subscription, listener)
+    harness.listen(subscription, listener)
     await topic.publish_message(b"a")
-    await world.until(lambda: done)
+    await harness.until(lambda: done)
     await subscription.close()
-    await world.pubsub.session.drain()
-    await world.advance(30)
+    await harness.pubsub.session.drain()
+    await harness.advance(30)
     assert await subscription.pull(1) == []
     assert not subscription.is_open
 
 
 @story("memory")
-async def test_a_listener_may_close_everything(world: World) -> None:
-    topic = await world.topic()
+async def test_a_listener_may_close_everything(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     done: list[str] = []
 
     async def listener(message: Message) -> None:
         message.ack()
-        await world.pubsub.close()
+        await harness.pubsub.close()
         done.append("closed")
 
-    world.listen(subscription, listener)
+    harness.listen(subscription, listener)
     await topic.publish_message(b"a")
-    await world.until(lambda: done)
+    await harness.until(lambda: done)
 
 
 @story("memory", "sqlite", "shared sqlite")
-async def test_all_listeners_may_close_everything_at_once(world: World) -> None:
-    topic = await world.topic()
+async def test_all_listeners_may_close_everything_at_once(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     done: list[str] = []
     both = asyncio.Event()
@@ -440,25 +440,25 @@ async def test_all_listeners_may_close_everything_at_once(world: World) -> None:
         if message.data == b"1":
             both.set()
         await both.wait()
-        await world.pubsub.close()
+        await harness.pubsub.close()
         done.append("closed")
 
-    world.listen(subscription, listener)
+    harness.listen(subscription, listener)
     await asyncio.gather(topic.publish_message(b"0"), topic.publish_message(b"1"))
     await both.wait()
-    await world.pubsub.close()
-    await world.until(lambda: len(done) == 2)
+    await harness.pubsub.close()
+    await harness.until(lambda: len(done) == 2)
 
 
 @story("memory")
-async def test_what_is_being_closed_cannot_be_opened(world: World) -> None:
-    topic = await world.topic()
+async def test_what_is_being_closed_cannot_be_opened(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     closing = asyncio.create_task(subscription.close())
-    await world.quiet()
+    await harness.quiet()
     with pytest.raises(FailedPreconditionError, match="being closed"):
         subscription.open()
     received[0].ack()
@@ -467,31 +467,31 @@ async def test_what_is_being_closed_cannot_be_opened(world: World) -> None:
 
 
 @story("memory", "sqlite")
-async def test_closing_twice_is_closing_once(world: World) -> None:
-    topic = await world.topic()
+async def test_closing_twice_is_closing_once(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     closed: list[str] = []
     subscription.on("close", lambda: closed.append("close"))
     await subscription.close()
-    world.listen(subscription)
+    harness.listen(subscription)
     subscription.open()
     await asyncio.gather(subscription.close(), subscription.close())
     await subscription.close()
     assert closed == ["close"]
-    await world.pubsub.close()
-    await world.pubsub.close()
+    await harness.pubsub.close()
+    await harness.pubsub.close()
 
 
 @story()
-async def test_acks_are_stored_when_close_returns(world: World) -> None:
+async def test_acks_are_stored_when_close_returns(harness: Harness) -> None:
     """Also those that a batch was still holding back."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", batching={"max_messages": 5, "max_milliseconds": 60_000})
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(12)])
-    await world.until(lambda: len(received) == 12)
+    await harness.until(lambda: len(received) == 12)
     await subscription.close()
-    await world.advance(30)
+    await harness.advance(30)
     assert await subscription.pull(100) == []
 
 
@@ -499,44 +499,44 @@ async def test_acks_are_stored_when_close_returns(world: World) -> None:
 
 
 @story("shared memory", "shared sqlite")
-async def test_several_clients_share_one_queue(world: World) -> None:
+async def test_several_clients_share_one_queue(harness: Harness) -> None:
     """What one publishes the other receives, and so does a thread that uses the queue itself."""
-    assert world._shared is not None
-    topic = await world.topic()
-    other = PubSub(queue=world._shared)
+    assert harness._shared is not None
+    topic = await harness.topic()
+    other = PubSub(queue=harness._shared)
     subscription = await other.topic("my-topic").create_subscription("my-sub")
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await topic.publish_message(b"from the first")
-    await asyncio.to_thread(world._shared.publish, topic.name, [b"from a thread"])
-    await world.until(lambda: len(received) == 2)
+    await asyncio.to_thread(harness._shared.publish, topic.name, [b"from a thread"])
+    await harness.until(lambda: len(received) == 2)
     await other.close()
     await topic.publish_message(b"the queue is still open")
 
 
 @story("memory", "sqlite")
-async def test_several_clients_share_the_queue_of_a_server(world: World) -> None:
-    topic = await world.topic()
-    queue = world.pubsub.session.queue
+async def test_several_clients_share_the_queue_of_a_server(harness: Harness) -> None:
+    topic = await harness.topic()
+    queue = harness.pubsub.session.queue
     other = PubSub("penstock", queue=queue)  # type: ignore[arg-type]
     subscription = await other.create_subscription(topic.name, "my-sub")
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     await other.close()
     await topic.publish_message(b"still open")
 
 
 @story("memory")
-async def test_projects_are_apart(world: World) -> None:
-    other = PubSub("other", queue=world.pubsub.session.queue)  # type: ignore[arg-type]
-    await world.topic("a")
+async def test_projects_are_apart(harness: Harness) -> None:
+    other = PubSub("other", queue=harness.pubsub.session.queue)  # type: ignore[arg-type]
+    await harness.topic("a")
     await other.create_topic("b")
-    assert [topic.name for topic in await world.pubsub.get_topics()] == ["projects/penstock/topics/a"]
+    assert [topic.name for topic in await harness.pubsub.get_topics()] == ["projects/penstock/topics/a"]
     assert [topic.name for topic in await other.get_topics()] == ["projects/other/topics/b"]
     full = other.topic("projects/penstock/topics/a")
     assert await full.exists()
     subscription = await full.create_subscription("projects/penstock/subscriptions/s")
-    assert [each.name for each in await world.pubsub.get_subscriptions()] == [subscription.name]
+    assert [each.name for each in await harness.pubsub.get_subscriptions()] == [subscription.name]
     assert [each.name for each in await other.get_subscriptions(full)] == [subscription.name]
     assert await other.get_subscriptions() == []
 
@@ -584,11 +584,11 @@ def test_one_client_serves_one_loop_after_the_other(make: type[PubSub]) -> None:
 
 
 @story("sqlite", "shared sqlite")
-async def test_what_was_accepted_is_there_after_a_restart(world: World) -> None:
-    topic = await world.topic()
+async def test_what_was_accepted_is_there_after_a_restart(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(5)])
     for message in await subscription.pull(2):
         await message.ack_with_response()
-    pubsub = await world.reopen()
+    pubsub = await harness.reopen()
     assert bodies(await pubsub.subscription("my-sub").pull(10)) == ["2", "3", "4"]

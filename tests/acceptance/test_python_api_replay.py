@@ -7,41 +7,41 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from penstock import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError
-from tests.acceptance.python_api import World, ack, bodies, story
+from tests.acceptance.python_api import Harness, ack, bodies, story
 
 
 @story()
-async def test_a_subscription_goes_back_to_a_moment(world: World) -> None:
-    topic = await world.topic()
+async def test_a_subscription_goes_back_to_a_moment(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", retain_acked_messages=True)
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await topic.publish_message(b"before")
-    await world.until(lambda: received)
-    await world.advance(10)
-    moment = datetime.fromtimestamp(world.clock.now() / 1e9, UTC)
+    await harness.until(lambda: received)
+    await harness.advance(10)
+    moment = datetime.fromtimestamp(harness.clock.now() / 1e9, UTC)
     await topic.publish_message(b"after 1")
     await topic.publish_message(b"after 2")
-    await world.until(lambda: len(received) == 3)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 3)
+    await harness.quiet()
     await subscription.seek(moment)
-    await world.until(lambda: len(received) == 5)
+    await harness.until(lambda: len(received) == 5)
     assert bodies(received) == ["before", "after 1", "after 2", "after 1", "after 2"]
 
 
 @story()
-async def test_a_subscription_goes_ahead_to_a_moment(world: World) -> None:
-    topic = await world.topic()
+async def test_a_subscription_goes_ahead_to_a_moment(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await topic.publish_message(b"never read")
-    await subscription.seek(datetime.fromtimestamp(world.clock.now() / 1e9, UTC) + timedelta(seconds=1))
-    world.clock.advance(2)
+    await subscription.seek(datetime.fromtimestamp(harness.clock.now() / 1e9, UTC) + timedelta(seconds=1))
+    harness.clock.advance(2)
     await topic.publish_message(b"read")
     assert bodies(await subscription.pull(10)) == ["read"]
 
 
 @story()
-async def test_a_snapshot_remembers_what_was_not_acked(world: World) -> None:
-    topic = await world.topic()
+async def test_a_snapshot_remembers_what_was_not_acked(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     for text in (b"a", b"b", b"c"):
         await topic.publish_message(text)
@@ -51,11 +51,11 @@ async def test_a_snapshot_remembers_what_was_not_acked(world: World) -> None:
     assert snapshot.name == "projects/penstock/snapshots/snap"
     assert await snapshot.exists()
     assert (await snapshot.get_metadata()).labels == {"why": "test"}
-    world.clock.advance(30)
+    harness.clock.advance(30)
     for message in await subscription.pull(10):
         await message.ack_with_response()
     await topic.publish_message(b"d")
-    for target in (snapshot, "snap", world.pubsub.snapshot("snap")):
+    for target in (snapshot, "snap", harness.pubsub.snapshot("snap")):
         await subscription.seek(target)
         assert bodies(await subscription.pull(10)) == ["b", "c", "d"]
     await subscription.snapshot("snap").seek()
@@ -63,26 +63,26 @@ async def test_a_snapshot_remembers_what_was_not_acked(world: World) -> None:
 
 
 @story("memory", "sqlite")
-async def test_a_seek_frees_what_flow_control_held(world: World) -> None:
+async def test_a_seek_frees_what_flow_control_held(harness: Harness) -> None:
     """Deliveries from before are void, also for the one who holds them."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
     snapshot = await subscription.create_snapshot("snap")
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await topic.publish_message(b"a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     await subscription.seek(snapshot)
-    await world.until(lambda: len(received) == 2)
+    await harness.until(lambda: len(received) == 2)
     received[0].ack()
-    await world.quiet()
+    await harness.quiet()
     received[1].ack()
-    await world.advance(30)
+    await harness.advance(30)
     assert len(received) == 2
 
 
 @story("memory", "shared sqlite")
-async def test_snapshots_have_a_life(world: World) -> None:
-    topic = await world.topic()
+async def test_snapshots_have_a_life(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     snapshot = await subscription.snapshot("snap").create()
     with pytest.raises(AlreadyExistsError):
@@ -92,15 +92,15 @@ async def test_snapshots_have_a_life(world: World) -> None:
     for operation in (snapshot.delete, snapshot.get_metadata, snapshot.seek, lambda: subscription.seek("snap")):
         with pytest.raises(NotFoundError, match="Snapshot not found: projects/penstock/snapshots/snap"):
             await operation()
-    loose = world.pubsub.snapshot("snap")
+    loose = harness.pubsub.snapshot("snap")
     for operation in (loose.create, loose.seek):
         with pytest.raises(FailedPreconditionError, match="needs a subscription"):
             await operation()
 
 
 @story("memory")
-async def test_a_moment_needs_its_time_zone(world: World) -> None:
-    topic = await world.topic()
+async def test_a_moment_needs_its_time_zone(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     with pytest.raises(InvalidArgumentError, match="time zone"):
         await subscription.seek(datetime(2024, 1, 1))  # noqa: DTZ001 - that is the point

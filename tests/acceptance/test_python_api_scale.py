@@ -13,83 +13,83 @@ import pytest
 
 from penstock import Message, MessageQueue, PubSub, Subscription
 from penstock.engine.async_queue import AsyncMessageQueue
-from tests.acceptance.python_api import World, ack, story
+from tests.acceptance.python_api import Harness, ack, story
 
 RESPONSIVE_SECONDS = 1.0  # generous: a loaded machine must pass, a loop over all subscriptions per message must not
 
 
 @story("memory")
-async def test_a_thousand_subscriptions_stay_responsive(world: World) -> None:
+async def test_a_thousand_subscriptions_stay_responsive(harness: Harness) -> None:
     """Each open, each with its own topic: a message to one of them does not pay for the others."""
-    topics = [await world.topic(f"topic-{number}") for number in range(1000)]
-    received = [world.listen(await topic.create_subscription(topic.name.split("/")[-1]), ack) for topic in topics]
+    topics = [await harness.topic(f"topic-{number}") for number in range(1000)]
+    received = [harness.listen(await topic.create_subscription(topic.name.split("/")[-1]), ack) for topic in topics]
     await asyncio.gather(*[topic.publish_message(b"a") for topic in topics])
-    await world.until(lambda: all(received))
+    await harness.until(lambda: all(received))
     started = time.perf_counter()
     for number in range(100):
         await topics[500].publish_message(b"b")
-        await world.until(lambda number=number: len(received[500]) == 2 + number)  # type: ignore[misc]
+        await harness.until(lambda number=number: len(received[500]) == 2 + number)  # type: ignore[misc]
     assert time.perf_counter() - started < RESPONSIVE_SECONDS
-    assert world.errors == []
+    assert harness.errors == []
 
 
 @story("memory")
-async def test_a_thousand_subscriptions_of_one_topic_all_receive(world: World) -> None:
-    topic = await world.topic()
-    received = [world.listen(await topic.create_subscription(f"sub-{number}"), ack) for number in range(1000)]
+async def test_a_thousand_subscriptions_of_one_topic_all_receive(harness: Harness) -> None:
+    topic = await harness.topic()
+    received = [harness.listen(await topic.create_subscription(f"sub-{number}"), ack) for number in range(1000)]
     await topic.publish_message(b"a")
-    await world.until(lambda: all(received))
+    await harness.until(lambda: all(received))
     assert sum(map(len, received)) == 1000
 
 
 @story("memory")
-async def test_ten_thousand_topics_stay_responsive(world: World) -> None:
+async def test_ten_thousand_topics_stay_responsive(harness: Harness) -> None:
     for number in range(10_000):
-        await world.pubsub.topic(f"topic-{number}").create()
-    topic = world.pubsub.topic("topic-5000")
-    received = world.listen(await topic.create_subscription("my-sub"), ack)
+        await harness.pubsub.topic(f"topic-{number}").create()
+    topic = harness.pubsub.topic("topic-5000")
+    received = harness.listen(await topic.create_subscription("my-sub"), ack)
     started = time.perf_counter()
     for number in range(100):
         await topic.publish_message(b"a")
-        await world.until(lambda number=number: len(received) == number + 1)  # type: ignore[misc]
+        await harness.until(lambda number=number: len(received) == number + 1)  # type: ignore[misc]
     assert time.perf_counter() - started < RESPONSIVE_SECONDS
-    assert len(await world.pubsub.get_topics()) == 10_000
+    assert len(await harness.pubsub.get_topics()) == 10_000
 
 
 @story()
-async def test_nothing_is_left_after_close(world: World) -> None:
+async def test_nothing_is_left_after_close(harness: Harness) -> None:
     """No task, no lease, no alarm, no waiter, no thread, and no handle that somebody keeps alive."""
     before = asyncio.all_tasks()
-    alarms = world.clock.alarms
-    topic = await world.topic()
+    alarms = harness.clock.alarms
+    topic = await harness.topic()
     handles: list[weakref.ref[Subscription]] = []
     for number in range(20):
         subscription = await topic.create_subscription(f"sub-{number}", max_extension_time=60)
         handles.append(weakref.ref(subscription))
-        world.listen(subscription, ack if number % 2 else None)
+        harness.listen(subscription, ack if number % 2 else None)
         subscription.set_options(close_options={"behavior": "NACK"})
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(50)])
-    await world.quiet()
+    await harness.quiet()
     names = [f"sub-{number}" for number in range(20)]
     await asyncio.gather(*[handle().close() for handle in handles])  # type: ignore[union-attr]
     del subscription
-    backlogs = [_in_flight(world, f"projects/penstock/subscriptions/{name}") for name in names]
+    backlogs = [_in_flight(harness, f"projects/penstock/subscriptions/{name}") for name in names]
     assert backlogs == [0] * 20
-    assert world.pubsub.session.streams == {}
-    assert not world.pubsub.session.pending
-    await world.quiet()
-    assert not world.pubsub.session.tasks
+    assert harness.pubsub.session.streams == {}
+    assert not harness.pubsub.session.pending
+    await harness.quiet()
+    assert not harness.pubsub.session.tasks
     gc.collect()
     assert [handle for handle in handles if handle() is not None] == []
-    await world.close()
+    await harness.close()
     await asyncio.sleep(0)
     assert asyncio.all_tasks() - before == set()
-    assert world.clock.alarms == alarms
+    assert harness.clock.alarms == alarms
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock")] == []
 
 
-def _in_flight(world: World, name: str) -> int:
-    queue = world._shared or world.pubsub.session.queue
+def _in_flight(harness: Harness, name: str) -> int:
+    queue = harness._shared or harness.pubsub.session.queue
     assert isinstance(queue, MessageQueue | AsyncMessageQueue)
     return queue.backlog(name).in_flight_messages
 

@@ -13,7 +13,7 @@ from penstock import (
     NotFoundError,
     Topic,
 )
-from tests.acceptance.python_api import World, ack, bodies, story
+from tests.acceptance.python_api import Harness, ack, bodies, story
 
 
 async def publish(topic: Topic, *texts: str, key: str | None = None) -> None:
@@ -22,9 +22,9 @@ async def publish(topic: Topic, *texts: str, key: str | None = None) -> None:
 
 
 @story()
-async def test_a_created_subscription_is_known(world: World) -> None:
+async def test_a_created_subscription_is_known(harness: Harness) -> None:
     """001 BR-001: registered with its topic, its metadata stored, and it exists."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = topic.subscription("my-sub")
     assert subscription.metadata is None
     created = await subscription.create(labels={"team": "billing"}, ack_deadline_seconds=30)
@@ -32,23 +32,23 @@ async def test_a_created_subscription_is_known(world: World) -> None:
     assert await subscription.exists()
     assert subscription.name == "projects/penstock/subscriptions/my-sub"
     assert [each.name for each in await topic.get_subscriptions()] == [subscription.name]
-    metadata = await world.pubsub.subscription("my-sub").get_metadata()
+    metadata = await harness.pubsub.subscription("my-sub").get_metadata()
     assert metadata == subscription.metadata
     assert (metadata.topic, metadata.labels, metadata.ack_deadline_seconds) == (topic.name, {"team": "billing"}, 30)
     assert subscription.detached is False
 
 
 @story()
-async def test_messages_become_events(world: World) -> None:
+async def test_messages_become_events(harness: Harness) -> None:
     """001 BR-002, AC-001: an open subscription emits each message with data, attributes, id and publish time."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = topic.subscription("my-sub")
     await subscription.create()
     assert not subscription.is_open
-    messages = world.listen(subscription, ack)
+    messages = harness.listen(subscription, ack)
     assert subscription.is_open
     message_id = await topic.publish_message(b"Hello", {"a": "b"})
-    await world.until(lambda: messages)
+    await harness.until(lambda: messages)
     assert bodies(messages) == ["Hello"]
     assert messages[0].id == message_id
     assert messages[0].attributes == {"a": "b"}
@@ -57,137 +57,137 @@ async def test_messages_become_events(world: World) -> None:
 
 
 @story()
-async def test_no_more_than_max_messages_are_in_flight(world: World) -> None:
+async def test_no_more_than_max_messages_are_in_flight(harness: Harness) -> None:
     """001 BR-002, BR-003, AC-002: with two in hand no third comes, until one of them is acked or nacked."""
-    topic = await world.topic()
-    subscription = world.pubsub.subscription("my-sub", flow_control={"max_messages": 2})
+    topic = await harness.topic()
+    subscription = harness.pubsub.subscription("my-sub", flow_control={"max_messages": 2})
     await subscription.create()
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "0", "1", "2", "3", "4")
-    await world.until(lambda: len(received) == 2)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 2)
+    await harness.quiet()
     assert len(received) == 2
     for message in received[:2]:
         message.ack()
-    await world.until(lambda: len(received) == 4)
+    await harness.until(lambda: len(received) == 4)
     received[2].nack()
-    await world.until(lambda: len(received) == 5)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 5)
+    await harness.quiet()
     assert len(received) == 5
     assert bodies(received)[4] in ("2", "4")
 
 
 @story()
-async def test_no_more_than_max_bytes_are_in_flight(world: World) -> None:
+async def test_no_more_than_max_bytes_are_in_flight(harness: Harness) -> None:
     """001 BR-004: at 100 bytes in hand nothing comes, until acks bring it below."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_bytes": 100})
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, *["x" * 50] * 4)
-    await world.until(lambda: len(received) == 2)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 2)
+    await harness.quiet()
     assert len(received) == 2
     received[0].ack()
-    await world.until(lambda: len(received) == 3)
+    await harness.until(lambda: len(received) == 3)
     received[1].nack()
-    await world.until(lambda: len(received) == 4)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 4)
+    await harness.quiet()
     assert len(received) == 4
 
 
 @story("memory", "shared sqlite")
-async def test_one_message_larger_than_the_limit_still_comes(world: World) -> None:
+async def test_one_message_larger_than_the_limit_still_comes(harness: Harness) -> None:
     """001 BR-004: the limit stops what follows, it does not make a large message undeliverable."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_bytes": 10})
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "x" * 50, "y" * 50)
-    await world.until(lambda: received)
-    await world.quiet()
+    await harness.until(lambda: received)
+    await harness.quiet()
     assert len(received) == 1
     received[0].ack()
-    await world.until(lambda: len(received) == 2)
+    await harness.until(lambda: len(received) == 2)
 
 
 @story("memory", "sqlite")
-async def test_excess_messages_may_be_allowed(world: World) -> None:
+async def test_excess_messages_may_be_allowed(harness: Harness) -> None:
     """001 BR-003: with allow_excess_messages a pull is not cut to the room that is left."""
-    topic = await world.topic()
+    topic = await harness.topic()
     flow_control = {"max_messages": 3, "allow_excess_messages": True}
     subscription = await topic.create_subscription("my-sub", flow_control=flow_control)
     await publish(topic, "0", "1")
-    received = world.listen(subscription)
-    await world.until(lambda: len(received) == 2)
+    received = harness.listen(subscription)
+    await harness.until(lambda: len(received) == 2)
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(2, 10)])
-    await world.until(lambda: len(received) == 5)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 5)
+    await harness.quiet()
     assert len(received) == 5
 
 
 @story()
-async def test_an_expired_message_leaves_its_place_in_flow_control(world: World) -> None:
+async def test_an_expired_message_leaves_its_place_in_flow_control(harness: Harness) -> None:
     """001 BR-003, BR-005: what nobody answers is redelivered although the limit was reached."""
-    topic = await world.topic()
+    topic = await harness.topic()
     options = {"flow_control": {"max_messages": 1}, "ack_deadline_seconds": 1}
     subscription = await topic.create_subscription("my-sub", options)
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "a")
-    await world.until(lambda: received)
-    await world.advance(1.1)
-    await world.until(lambda: len(received) == 2)
+    await harness.until(lambda: received)
+    await harness.advance(1.1)
+    await harness.until(lambda: len(received) == 2)
 
 
 @story()
-async def test_an_unanswered_message_is_redelivered(world: World) -> None:
+async def test_an_unanswered_message_is_redelivered(harness: Harness) -> None:
     """001 BR-005, AC-003: after the deadline it comes again; modify_ack_deadline moves that moment."""
-    topic = await world.topic()
-    subscription = world.pubsub.subscription("my-sub", ack_deadline_seconds=1)
+    topic = await harness.topic()
+    subscription = harness.pubsub.subscription("my-sub", ack_deadline_seconds=1)
     await subscription.create()
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "test")
-    await world.until(lambda: received)
-    await world.quiet()
+    await harness.until(lambda: received)
+    await harness.quiet()
     assert len(received) == 1
-    await world.advance(1.1)
-    await world.until(lambda: len(received) == 2)
+    await harness.advance(1.1)
+    await harness.until(lambda: len(received) == 2)
     received[1].modify_ack_deadline(10)
-    await world.advance(5)
+    await harness.advance(5)
     assert len(received) == 2
 
 
 @story()
-async def test_messages_of_a_key_come_in_order(world: World) -> None:
+async def test_messages_of_a_key_come_in_order(harness: Harness) -> None:
     """001 BR-006, AC-004: in the order of publishing, each after the ack of the one before."""
-    topic = await world.topic()
-    subscription = world.pubsub.subscription("my-sub", enable_message_ordering=True)
+    topic = await harness.topic()
+    subscription = harness.pubsub.subscription("my-sub", enable_message_ordering=True)
     await subscription.create()
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "First", "Second", "Third", key="user-123")
     await publish(topic, "Other", key="user-456")
-    await world.until(lambda: len(received) == 2)
-    await world.quiet()
+    await harness.until(lambda: len(received) == 2)
+    await harness.quiet()
     assert bodies(received) == ["First", "Other"]
     received[0].nack()
-    await world.until(lambda: len(received) == 3)
+    await harness.until(lambda: len(received) == 3)
     for place in (2, 3, 4):
-        await world.until(lambda place=place: len(received) == place + 1)  # type: ignore[misc]
+        await harness.until(lambda place=place: len(received) == place + 1)  # type: ignore[misc]
         received[place].ack()
     assert bodies(received) == ["First", "Other", "First", "Second", "Third"]
 
 
 @story()
-async def test_the_deletion_of_the_topic_is_an_error_event(world: World) -> None:
+async def test_the_deletion_of_the_topic_is_an_error_event(harness: Harness) -> None:
     """001 BR-007, AC-005: the error says what happened, and the subscription stays open."""
-    topic = await world.topic()
-    subscription = world.pubsub.subscription("my-sub")
+    topic = await harness.topic()
+    subscription = harness.pubsub.subscription("my-sub")
     await subscription.create()
-    world.hear(subscription)
+    harness.hear(subscription)
     subscription.open()
     await topic.delete()
-    await world.until(lambda: world.errors)
-    await world.advance(20)
-    assert [type(error) for error in world.errors] == [FailedPreconditionError]
-    assert "detached" in str(world.errors[0])
+    await harness.until(lambda: harness.errors)
+    await harness.advance(20)
+    assert [type(error) for error in harness.errors] == [FailedPreconditionError]
+    assert "detached" in str(harness.errors[0])
     assert subscription.is_open
     assert subscription.detached
     assert subscription.topic is not None
@@ -195,43 +195,43 @@ async def test_the_deletion_of_the_topic_is_an_error_event(world: World) -> None
 
 
 @story()
-async def test_a_full_stream_notices_the_deletion_too(world: World) -> None:
+async def test_a_full_stream_notices_the_deletion_too(harness: Harness) -> None:
     """001 BR-007: also one that waits for acks, and so asks the queue for nothing."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     await topic.delete()
-    await world.advance(1)
-    await world.until(lambda: world.errors)
+    await harness.advance(1)
+    await harness.until(lambda: harness.errors)
 
 
 @story()
-async def test_the_stream_goes_on_when_what_was_gone_is_back(world: World) -> None:
+async def test_the_stream_goes_on_when_what_was_gone_is_back(harness: Harness) -> None:
     """001 BR-007: deleted by somebody else and created again, the subscription delivers again."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
-    received = world.listen(subscription, ack)
-    other = world.pubsub.subscription("my-sub")
+    received = harness.listen(subscription, ack)
+    other = harness.pubsub.subscription("my-sub")
     await other.delete()
-    await world.until(lambda: world.errors)
-    assert isinstance(world.errors[0], NotFoundError)
-    assert str(world.errors[0]) == "Subscription not found: projects/penstock/subscriptions/my-sub"
-    assert world.errors[0].code == 5
+    await harness.until(lambda: harness.errors)
+    assert isinstance(harness.errors[0], NotFoundError)
+    assert str(harness.errors[0]) == "Subscription not found: projects/penstock/subscriptions/my-sub"
+    assert harness.errors[0].code == 5
     await topic.create_subscription("my-sub")
     await publish(topic, "back")
-    await world.advance(5)
-    await world.until(lambda: received)
-    assert len(world.errors) == 1
+    await harness.advance(5)
+    await harness.until(lambda: received)
+    assert len(harness.errors) == 1
 
 
 @story("memory", "shared sqlite")
-async def test_even_a_bug_below_does_not_end_the_stream(world: World) -> None:
+async def test_even_a_bug_below_does_not_end_the_stream(harness: Harness) -> None:
     """001 BR-007: whatever goes wrong becomes an error event, and the stream tries again."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
-    queue, failures = world.pubsub.session.queue, [RuntimeError("a bug"), OSError("and another")]
+    queue, failures = harness.pubsub.session.queue, [RuntimeError("a bug"), OSError("and another")]
     pull = queue.pull
 
     async def failing(*arguments: object, **options: object) -> object:
@@ -240,17 +240,17 @@ async def test_even_a_bug_below_does_not_end_the_stream(world: World) -> None:
         return await pull(*arguments, **options)  # type: ignore[arg-type]
 
     queue.pull = failing  # type: ignore[method-assign, assignment]
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await publish(topic, "a")
-    await world.advance(1)
-    await world.until(lambda: received)
-    assert [str(error) for error in world.errors] == ["a bug", "and another"]
+    await harness.advance(1)
+    await harness.until(lambda: received)
+    assert [str(error) for error in harness.errors] == ["a bug", "and another"]
 
 
 @story()
-async def test_a_listener_that_raises_gives_its_message_back(world: World) -> None:
+async def test_a_listener_that_raises_gives_its_message_back(harness: Harness) -> None:
     """001 BR-007: the message is nacked, the error event carries the exception, the stream goes on."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
 
     async def listener(message: Message) -> None:
@@ -258,30 +258,30 @@ async def test_a_listener_that_raises_gives_its_message_back(world: World) -> No
             raise ValueError(message.data.decode())
         message.ack()
 
-    received = world.listen(subscription, listener)
+    received = harness.listen(subscription, listener)
     await publish(topic, "a", "b")
-    await world.until(lambda: len(received) == 4)
-    await world.advance(30)
+    await harness.until(lambda: len(received) == 4)
+    await harness.advance(30)
     assert len(received) == 4
-    assert sorted(str(error) for error in world.errors) == ["a", "b"]
-    assert all(isinstance(error, ValueError) for error in world.errors)
+    assert sorted(str(error) for error in harness.errors) == ["a", "b"]
+    assert all(isinstance(error, ValueError) for error in harness.errors)
 
 
 @story()
-async def test_closing_waits_for_messages_in_flight(world: World) -> None:
+async def test_closing_waits_for_messages_in_flight(harness: Harness) -> None:
     """001 BR-008: no new message, wait for the ones in hand, emit close, is_open is False."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     closed: list[bool] = []
     subscription.on("close", lambda: closed.append(subscription.is_open))
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "a", "b")
-    await world.until(lambda: len(received) == 2)
+    await harness.until(lambda: len(received) == 2)
     closing = asyncio.create_task(subscription.close())
-    await world.quiet()
+    await harness.quiet()
     await publish(topic, "later")
     received[0].ack()
-    await world.quiet()
+    await harness.quiet()
     assert not closing.done()
     assert closed == []
     received[1].ack()
@@ -293,32 +293,32 @@ async def test_closing_waits_for_messages_in_flight(world: World) -> None:
 
 
 @story()
-async def test_a_closed_subscription_receives_nothing(world: World) -> None:
+async def test_a_closed_subscription_receives_nothing(harness: Harness) -> None:
     """001 BR-008, AC-006: what is published after close stays in the queue, until it is opened again."""
-    topic = await world.topic()
-    subscription = world.pubsub.subscription("my-sub")
+    topic = await harness.topic()
+    subscription = harness.pubsub.subscription("my-sub")
     await subscription.create()
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await publish(topic, "test")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     await subscription.close()
     await publish(topic, "test2")
-    await world.quiet()
+    await harness.quiet()
     assert len(received) == 1
     subscription.open()
-    await world.until(lambda: len(received) == 2)
+    await harness.until(lambda: len(received) == 2)
 
 
 @story()
-async def test_deleting_closes_first(world: World) -> None:
+async def test_deleting_closes_first(harness: Harness) -> None:
     """001 BR-009: the stream ends, the subscription is gone, and whatever is asked of it is not found."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     events: list[str] = []
     subscription.on("close", lambda: events.append("close"))
-    received = world.listen(subscription, ack)
+    received = harness.listen(subscription, ack)
     await publish(topic, "a")
-    await world.until(lambda: received)
+    await harness.until(lambda: received)
     await subscription.delete()
     assert events == ["close"]
     assert not subscription.is_open
@@ -343,66 +343,66 @@ async def test_deleting_closes_first(world: World) -> None:
 
 
 @story()
-async def test_what_fails_too_often_becomes_a_dead_letter(world: World) -> None:
+async def test_what_fails_too_often_becomes_a_dead_letter(harness: Harness) -> None:
     """001 BR-010: after max_delivery_attempts it is in the dead letter topic and gone from the subscription."""
-    topic = await world.topic()
-    dead = await world.topic("dead")
-    letters = world.listen(await dead.create_subscription("letters"), ack)
+    topic = await harness.topic()
+    dead = await harness.topic("dead")
+    letters = harness.listen(await dead.create_subscription("letters"), ack)
     policy = {"dead_letter_topic": "dead", "max_delivery_attempts": 3}
     subscription = await topic.create_subscription("my-sub", dead_letter_policy=policy)
-    received = world.listen(subscription, lambda message: message.nack())
+    received = harness.listen(subscription, lambda message: message.nack())
     await topic.publish_message(b"poison", {"kind": "bad"})
-    await world.until(lambda: letters)
+    await harness.until(lambda: letters)
     assert [message.delivery_attempt for message in received] == [1, 2, 3]
     assert letters[0].data == b"poison"
     assert letters[0].attributes["kind"] == "bad"
-    await world.advance(20)
+    await harness.advance(20)
     assert len(received) == 3
     assert len(letters) == 1
 
 
 @story()
-async def test_deadlines_that_pass_count_as_failures_too(world: World) -> None:
+async def test_deadlines_that_pass_count_as_failures_too(harness: Harness) -> None:
     """001 BR-010: a message nobody answers ends as a dead letter as well, and wakes who waits for it."""
-    topic = await world.topic()
-    dead = await world.topic("dead")
-    letters = world.listen(await dead.create_subscription("letters"), ack)
+    topic = await harness.topic()
+    dead = await harness.topic("dead")
+    letters = harness.listen(await dead.create_subscription("letters"), ack)
     policy = {"dead_letter_topic": dead, "max_delivery_attempts": 2}
     subscription = await topic.create_subscription("my-sub", dead_letter_policy=policy, ack_deadline_seconds=1)
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, "poison")
-    await world.advance(1.1)
-    await world.until(lambda: len(received) == 2)
-    await world.advance(1.1)
-    await world.until(lambda: letters)
+    await harness.advance(1.1)
+    await harness.until(lambda: len(received) == 2)
+    await harness.advance(1.1)
+    await harness.until(lambda: letters)
     assert len(received) == 2
 
 
 @story()
-async def test_options_set_later_take_effect(world: World) -> None:
+async def test_options_set_later_take_effect(harness: Harness) -> None:
     """001 AC-007: flow control and deadline change for an open subscription, from the next pull on."""
-    topic = await world.topic()
-    subscription = world.pubsub.subscription("my-sub", flow_control={"max_messages": 1})
+    topic = await harness.topic()
+    subscription = harness.pubsub.subscription("my-sub", flow_control={"max_messages": 1})
     await subscription.create()
-    received = world.listen(subscription)
+    received = harness.listen(subscription)
     await publish(topic, *"abcde")
-    await world.until(lambda: len(received) == 1)
+    await harness.until(lambda: len(received) == 1)
     subscription.set_options(flow_control={"max_messages": 3}, ack_deadline_seconds=30)
-    await world.until(lambda: len(received) == 3)
-    await world.advance(15)
+    await harness.until(lambda: len(received) == 3)
+    await harness.advance(15)
     assert len(received) == 4
     assert bodies(received)[3] == "a"
     subscription.set_options({"flow_control": {"max_messages": 500}})
-    await world.until(lambda: len(received) == 6)
-    await world.advance(20)
+    await harness.until(lambda: len(received) == 6)
+    await harness.advance(20)
     assert len(received) > 6
 
 
 @story()
-async def test_existence_can_be_asked_for(world: World) -> None:
+async def test_existence_can_be_asked_for(harness: Harness) -> None:
     """001 AC-008: False, then True after create, then False after delete."""
-    await world.topic()
-    subscription = world.pubsub.subscription("my-sub")
+    await harness.topic()
+    subscription = harness.pubsub.subscription("my-sub")
     assert await subscription.exists() is False
     await subscription.create()
     assert await subscription.exists() is True
@@ -411,49 +411,49 @@ async def test_existence_can_be_asked_for(world: World) -> None:
 
 
 @story()
-async def test_every_subscription_of_a_topic_gets_its_copy(world: World) -> None:
+async def test_every_subscription_of_a_topic_gets_its_copy(harness: Harness) -> None:
     """001 AC-009: both receive the message, and each acks for itself."""
-    topic = world.pubsub.topic("my-topic")
+    topic = harness.pubsub.topic("my-topic")
     await topic.create()
     first, second = topic.subscription("sub-1"), topic.subscription("sub-2")
     await first.create()
     await second.create()
-    received = [world.listen(subscription, ack) for subscription in (first, second)]
+    received = [harness.listen(subscription, ack) for subscription in (first, second)]
     await publish(topic, "test")
-    await world.until(lambda: all(received))
+    await harness.until(lambda: all(received))
     assert [bodies(messages) for messages in received] == [["test"], ["test"]]
-    await world.advance(30)
+    await harness.advance(30)
     assert [len(messages) for messages in received] == [1, 1]
 
 
 @story()
-async def test_retries_wait_for_their_backoff(world: World) -> None:
+async def test_retries_wait_for_their_backoff(harness: Harness) -> None:
     """A retry policy delays what is nacked: 10 s, then 20 s."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", retry_policy={"minimum_backoff": {"seconds": 10}})
-    received = world.listen(subscription, lambda message: message.nack())
+    received = harness.listen(subscription, lambda message: message.nack())
     await publish(topic, "a")
-    await world.until(lambda: received)
-    await world.advance(9)
+    await harness.until(lambda: received)
+    await harness.advance(9)
     assert len(received) == 1
-    await world.advance(1.5)
-    await world.until(lambda: len(received) == 2)
-    await world.advance(19)
+    await harness.advance(1.5)
+    await harness.until(lambda: len(received) == 2)
+    await harness.advance(19)
     assert len(received) == 2
-    await world.advance(2)
-    await world.until(lambda: len(received) == 3)
+    await harness.advance(2)
+    await harness.until(lambda: len(received) == 3)
 
 
 @story("memory", "sqlite")
-async def test_a_subscription_needs_to_know_its_topic(world: World) -> None:
+async def test_a_subscription_needs_to_know_its_topic(harness: Harness) -> None:
     """Without a topic the only one of the project is meant; with none or several, one has to be named."""
-    subscription = world.pubsub.subscription("my-sub")
+    subscription = harness.pubsub.subscription("my-sub")
     with pytest.raises(InvalidArgumentError, match="there are 0"):
         await subscription.create()
     with pytest.raises(NotFoundError, match="Topic not found: projects/penstock/topics/nowhere"):
         await subscription.create(topic="nowhere")
-    await world.topic("one")
-    await world.topic("two")
+    await harness.topic("one")
+    await harness.topic("two")
     with pytest.raises(InvalidArgumentError, match="there are 2"):
         await subscription.create()
     await subscription.create(topic="two")
@@ -462,8 +462,8 @@ async def test_a_subscription_needs_to_know_its_topic(world: World) -> None:
 
 
 @story("memory")
-async def test_a_subscription_is_an_event_emitter(world: World) -> None:
-    subscription = world.pubsub.subscription("my-sub")
+async def test_a_subscription_is_an_event_emitter(harness: Harness) -> None:
+    subscription = harness.pubsub.subscription("my-sub")
     heard: list[object] = []
     assert subscription.emit("debug", "unheard") is False
 

@@ -19,7 +19,7 @@ from penstock import (
     UnavailableError,
 )
 from penstock.broker.publishing import Appended
-from tests.acceptance.python_api import World, bodies, story
+from tests.acceptance.python_api import Harness, bodies, story
 
 
 class Trouble:
@@ -42,8 +42,8 @@ class Trouble:
 
 
 @story()
-async def test_a_topic_comes_and_goes(world: World) -> None:
-    topic = world.pubsub.topic("orders")
+async def test_a_topic_comes_and_goes(harness: Harness) -> None:
+    topic = harness.pubsub.topic("orders")
     assert topic.name == "projects/penstock/topics/orders"
     assert await topic.exists() is False
     with pytest.raises(NotFoundError, match=r"^Topic not found: projects/penstock/topics/orders$"):
@@ -52,7 +52,7 @@ async def test_a_topic_comes_and_goes(world: World) -> None:
     assert await topic.exists() is True
     with pytest.raises(AlreadyExistsError):
         await topic.create()
-    assert [each.name for each in await world.pubsub.get_topics()] == [topic.name]
+    assert [each.name for each in await harness.pubsub.get_topics()] == [topic.name]
     await topic.delete()
     assert await topic.exists() is False
     for operation in (topic.delete, topic.get_metadata, topic.publish_message, topic.get_subscriptions):
@@ -61,8 +61,8 @@ async def test_a_topic_comes_and_goes(world: World) -> None:
 
 
 @story()
-async def test_metadata_is_kept(world: World) -> None:
-    topic = await world.pubsub.create_topic("orders", labels={"team": "a"}, message_retention_duration=3600)
+async def test_metadata_is_kept(harness: Harness) -> None:
+    topic = await harness.pubsub.create_topic("orders", labels={"team": "a"}, message_retention_duration=3600)
     subscription = await topic.create_subscription(
         "billing",
         retry_policy={"minimum_backoff": 5, "maximum_backoff": {"seconds": 60}},
@@ -72,13 +72,13 @@ async def test_metadata_is_kept(world: World) -> None:
         push_config={"push_endpoint": "https://example.org/push"},
         message_retention_duration=1200,
     )
-    if "sqlite" in world.kind:
-        await world.reopen()
-    metadata = await world.pubsub.topic("orders").get_metadata()
+    if "sqlite" in harness.kind:
+        await harness.reopen()
+    metadata = await harness.pubsub.topic("orders").get_metadata()
     assert (metadata.labels, metadata.message_retention_duration) == ({"team": "a"}, 3600)
-    changed = await world.pubsub.topic("orders").set_metadata(labels={"team": "b"})
+    changed = await harness.pubsub.topic("orders").set_metadata(labels={"team": "b"})
     assert (changed.labels, changed.message_retention_duration) == ({"team": "b"}, 3600)
-    described = await world.pubsub.subscription("billing").get_metadata()
+    described = await harness.pubsub.subscription("billing").get_metadata()
     assert described == subscription.metadata
     assert described.retry_policy == {"minimum_backoff": 5, "maximum_backoff": 60}
     assert described.dead_letter_policy == {
@@ -91,8 +91,8 @@ async def test_metadata_is_kept(world: World) -> None:
 
 
 @story()
-async def test_a_subscription_can_be_changed(world: World) -> None:
-    topic = await world.topic()
+async def test_a_subscription_can_be_changed(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", labels={"a": "b"})
     changed = await subscription.set_metadata(
         {"ack_deadline_seconds": 60}, dead_letter_policy={"dead_letter_topic": topic}
@@ -108,10 +108,10 @@ async def test_a_subscription_can_be_changed(world: World) -> None:
 
 
 @story()
-async def test_what_is_published_in_one_turn_is_stored_in_one_step(world: World) -> None:
-    topic = await world.topic()
+async def test_what_is_published_in_one_turn_is_stored_in_one_step(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
-    trouble = Trouble(world.pubsub)
+    trouble = Trouble(harness.pubsub)
     ids = await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(250)])
     assert trouble.batches == [100, 100, 50]
     assert len(set(ids)) == 250
@@ -119,14 +119,14 @@ async def test_what_is_published_in_one_turn_is_stored_in_one_step(world: World)
 
 
 @story("memory")
-async def test_a_batch_waits_for_its_time_if_it_is_told_to(world: World) -> None:
+async def test_a_batch_waits_for_its_time_if_it_is_told_to(harness: Harness) -> None:
     batching = {"max_messages": 3, "max_bytes": 100, "max_milliseconds": 50}
-    topic = await world.topic(batching=batching)
-    trouble = Trouble(world.pubsub)
+    topic = await harness.topic(batching=batching)
+    trouble = Trouble(harness.pubsub)
     publishing = topic.publish(b"a")
-    await world.quiet()
+    await harness.quiet()
     assert trouble.batches == []
-    world.clock.advance(0.05)
+    harness.clock.advance(0.05)
     await publishing
     assert trouble.batches == [1]
     await asyncio.gather(*[topic.publish(b"b") for _ in range(3)])
@@ -137,29 +137,29 @@ async def test_a_batch_waits_for_its_time_if_it_is_told_to(world: World) -> None
     await topic.flush()
     assert publishing.done()
     await topic.flush()
-    before = world.clock.alarms
+    before = harness.clock.alarms
     publishing = topic.publish(b"d")
-    assert world.clock.alarms == before + 1
+    assert harness.clock.alarms == before + 1
     await topic.flush()
-    assert world.clock.alarms == before, "a batch that has gone leaves no alarm to send the next one early"
+    assert harness.clock.alarms == before, "a batch that has gone leaves no alarm to send the next one early"
 
 
 @story("memory", "sqlite")
-async def test_closing_stores_what_was_published(world: World) -> None:
+async def test_closing_stores_what_was_published(harness: Harness) -> None:
     """A publish that was not awaited is stored all the same, also while its batch waits."""
-    topic = await world.topic(batching={"max_milliseconds": 60_000})
+    topic = await harness.topic(batching={"max_milliseconds": 60_000})
     publishing = topic.publish(b"a")
-    await world.pubsub.close()
+    await harness.pubsub.close()
     assert await publishing
 
 
 @story("memory")
-async def test_publishing_waits_while_too_much_is_outstanding(world: World) -> None:
-    topic = await world.topic(flow_control={"max_outstanding_messages": 2, "max_outstanding_bytes": 100})
-    trouble = Trouble(world.pubsub)
+async def test_publishing_waits_while_too_much_is_outstanding(harness: Harness) -> None:
+    topic = await harness.topic(flow_control={"max_outstanding_messages": 2, "max_outstanding_bytes": 100})
+    trouble = Trouble(harness.pubsub)
     trouble.gate = asyncio.Event()
     tasks = [asyncio.create_task(topic.publish_message(b"%d" % number)) for number in range(5)]
-    await world.quiet()
+    await harness.quiet()
     assert sum(trouble.batches) == 2
     with pytest.raises(ResourceExhaustedError, match=r"^Flow control limits exceeded$") as refused:
         topic.publish(b"x")
@@ -173,8 +173,8 @@ async def test_publishing_waits_while_too_much_is_outstanding(world: World) -> N
 
 
 @story("memory")
-async def test_publishing_beyond_the_limit_may_be_refused_or_let_through(world: World) -> None:
-    topic = await world.topic(flow_control={"max_outstanding_messages": 1, "limit_exceeded_behavior": "ERROR"})
+async def test_publishing_beyond_the_limit_may_be_refused_or_let_through(harness: Harness) -> None:
+    topic = await harness.topic(flow_control={"max_outstanding_messages": 1, "limit_exceeded_behavior": "ERROR"})
     first = topic.publish(b"a")
     with pytest.raises(ResourceExhaustedError, match="Flow control limits exceeded"):
         await topic.publish_message(b"b")
@@ -184,11 +184,11 @@ async def test_publishing_beyond_the_limit_may_be_refused_or_let_through(world: 
 
 
 @story("memory", "sqlite")
-async def test_after_a_failure_its_key_is_paused(world: World) -> None:
+async def test_after_a_failure_its_key_is_paused(harness: Harness) -> None:
     """Nothing of the key overtakes what failed; other keys, and messages without one, go on."""
-    topic = await world.topic()
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", enable_message_ordering=True)
-    trouble = Trouble(world.pubsub)
+    trouble = Trouble(harness.pubsub)
     await topic.publish_message(b"1", ordering_key="a")
     trouble.on = True
     with pytest.raises(UnavailableError):
@@ -211,14 +211,14 @@ async def test_after_a_failure_its_key_is_paused(world: World) -> None:
 
 
 @story()
-async def test_what_was_on_its_way_behind_a_failure_does_not_overtake_it(world: World) -> None:
-    topic = await world.topic(batching={"max_messages": 1})
+async def test_what_was_on_its_way_behind_a_failure_does_not_overtake_it(harness: Harness) -> None:
+    topic = await harness.topic(batching={"max_messages": 1})
     subscription = await topic.create_subscription("my-sub")
-    trouble = Trouble(world.pubsub)
+    trouble = Trouble(harness.pubsub)
     trouble.on, trouble.gate = True, asyncio.Event()
     publishes = [topic.publish(b"%d" % number, ordering_key="a") for number in range(3)]
     other = topic.publish(b"other", ordering_key="b")
-    await world.quiet()
+    await harness.quiet()
     trouble.gate.set()
     await asyncio.wait([publishes[0]])
     trouble.on = False
@@ -232,9 +232,9 @@ async def test_what_was_on_its_way_behind_a_failure_does_not_overtake_it(world: 
 
 
 @story("memory")
-async def test_without_ordering_a_failure_pauses_nothing(world: World) -> None:
-    topic = await world.topic(enable_message_ordering=False)
-    trouble = Trouble(world.pubsub)
+async def test_without_ordering_a_failure_pauses_nothing(harness: Harness) -> None:
+    topic = await harness.topic(enable_message_ordering=False)
+    trouble = Trouble(harness.pubsub)
     trouble.on = True
     with pytest.raises(UnavailableError):
         await topic.publish_message(b"1", ordering_key="a")
@@ -243,21 +243,21 @@ async def test_without_ordering_a_failure_pauses_nothing(world: World) -> None:
 
 
 @story()
-async def test_keys_keep_their_order_however_many_publish(world: World) -> None:
-    topic = await world.topic(batching={"max_messages": 7})
+async def test_keys_keep_their_order_however_many_publish(harness: Harness) -> None:
+    topic = await harness.topic(batching={"max_messages": 7})
     subscription = await topic.create_subscription("my-sub", enable_message_ordering=True)
     publishes = [topic.publish(b"%d" % number, ordering_key=f"k{number % 3}") for number in range(60)]
     await asyncio.gather(*publishes)
-    received = world.listen(subscription, lambda message: message.ack())
-    await world.until(lambda: len(received) == 60)
+    received = harness.listen(subscription, lambda message: message.ack())
+    await harness.until(lambda: len(received) == 60)
     for key in range(3):
         mine = [int(message.data) for message in received if message.ordering_key == f"k{key}"]
         assert mine == list(range(key, 60, 3))
 
 
 @story("memory")
-async def test_values_are_published_as_json(world: World) -> None:
-    topic = await world.topic()
+async def test_values_are_published_as_json(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     value = {"order": 7, "unit": "°C", "lines": [1, None, True]}
     await topic.publish_json(value, attributes={"a": "b"}, ordering_key="k")
@@ -267,8 +267,8 @@ async def test_values_are_published_as_json(world: World) -> None:
 
 
 @story("memory")
-async def test_a_cancelled_publish_harms_nobody(world: World) -> None:
-    topic = await world.topic()
+async def test_a_cancelled_publish_harms_nobody(harness: Harness) -> None:
+    topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     tasks = [asyncio.create_task(topic.publish_message(b"%d" % number)) for number in range(3)]
     await asyncio.sleep(0)

@@ -90,36 +90,36 @@ class Readers(RuleBasedStateMachine):
     @initialize(sizes=LOG_SIZES, retention=st.sampled_from([0, 86400]))
     def start(self, sizes: Sizes, retention: int) -> None:
         self.clock = ManualClock()
-        self.world = Scheduled(clock=self.clock, sizes=sizes, limits=Limits(retention_seconds=retention))
+        self.harness = Scheduled(clock=self.clock, sizes=sizes, limits=Limits(retention_seconds=retention))
         self.histories = {name: History(options) for name, options in SUBSCRIPTIONS.items()}
         self.published = 0
         self.published_at: list[int] = []  # by offset
         for topic in ("topic", "dead"):
-            self.world.do(self.queue.create_topic(topic))
-        self.world.do(self.queue.create_subscription("graves", "dead"))
+            self.harness.do(self.queue.create_topic(topic))
+        self.harness.do(self.queue.create_subscription("graves", "dead"))
         for name, options in SUBSCRIPTIONS.items():
-            self.world.do(self.queue.create_subscription(name, "topic", options))
+            self.harness.do(self.queue.create_subscription(name, "topic", options))
 
     @property
     def queue(self) -> AsyncMessageQueue:
-        return self.world.queue
+        return self.harness.queue
 
     def is_quiet(self) -> bool:
-        return not self.world.choices
+        return not self.harness.choices
 
     def teardown(self) -> None:
-        if not hasattr(self, "world"):
+        if not hasattr(self, "harness"):
             return
         try:
-            self.world.finish()
+            self.harness.finish()
             short = self.histories.pop("short")
             for name, history in self.histories.items():
                 self._drain(name, history)
             self._outlive(short)
             dead = [data for history in self.histories.values() for data in history.dead]
-            assert sorted(dead) == sorted(m.data for m in self.world.do(self.queue.read("dead", 0, 10**6)))
+            assert sorted(dead) == sorted(m.data for m in self.harness.do(self.queue.read("dead", 0, 10**6)))
         finally:
-            self.world.close()
+            self.harness.close()
 
     def _outlive(self, history: History) -> None:
         """What is young is there, acked or held or to come; then nothing is, as soon as somebody looks."""
@@ -127,18 +127,18 @@ class Readers(RuleBasedStateMachine):
         young = [offset for offset in left if now - self.published_at[offset] <= KEPT_SECONDS * SECOND]
         assert self.queue.backlog("short").messages >= len(young), f"not all of {young} are there"
         self.clock.advance(KEPT_SECONDS + 2)
-        self.world.do(self.queue.commit())  # the look that begins by itself comes to its end
-        assert self.world.do(self.queue.pull("short", 10)) == []
+        self.harness.do(self.queue.commit())  # the look that begins by itself comes to its end
+        assert self.harness.do(self.queue.pull("short", 10)) == []
         assert self.queue.backlog("short").messages == 0
 
     def _drain(self, name: str, history: History) -> None:
         """What is left comes, once, as soon as what its keys wait for is acked."""
         history.ack(acked := history.take(10**6))
-        self.world.do(self.queue.ack([each.receipt for each in acked]))
-        while deliveries := self.world.do(self.queue.pull(name, 5)):
+        self.harness.do(self.queue.ack([each.receipt for each in acked]))
+        while deliveries := self.harness.do(self.queue.pull(name, 5)):
             history.deliver(deliveries)
             history.ack(acked := history.take(10**6))
-            self.world.do(self.queue.ack([each.receipt for each in acked]))
+            self.harness.do(self.queue.ack([each.receipt for each in acked]))
         assert not history.free, f"{name} never got {sorted(history.free)}"
 
     # ------------------------------------------------------------------ calls that are begun
@@ -152,18 +152,18 @@ class Readers(RuleBasedStateMachine):
             if name != "filtered" or attribute == "1":
                 tail = self.queue.topic("topic").tail
                 history.free.update({tail + place: draft.data for place, draft in enumerate(drafts)})
-        self.world.begin(self.queue.publish("topic", drafts), self._published)
+        self.harness.begin(self.queue.publish("topic", drafts), self._published)
 
     def _published(self, appended: Appended) -> None:
         assert appended.total
 
     @rule(name=NAMES, limit=st.sampled_from([1, 2, 3, 10]))
     def pull(self, name: str, limit: int) -> None:
-        self.world.begin(self.queue.pull(name, limit), self.histories[name].deliver)
+        self.harness.begin(self.queue.pull(name, limit), self.histories[name].deliver)
 
     @rule(name=NAMES, limit=st.sampled_from([1, 2, 3, 10]))
     def pull_as_streams_do(self, name: str, limit: int) -> None:
-        self.world.begin(self._stream(name, limit), self.histories[name].deliver)
+        self.harness.begin(self._stream(name, limit), self.histories[name].deliver)
 
     async def _stream(self, name: str, limit: int) -> list[Delivery]:
         while True:
@@ -175,7 +175,7 @@ class Readers(RuleBasedStateMachine):
 
     @rule(name=NAMES, limit=st.sampled_from([1, 3, 10]))
     def peek(self, name: str, limit: int) -> None:
-        self.world.begin(self.queue.peek(name, limit))
+        self.harness.begin(self.queue.peek(name, limit))
 
     @rule(name=NAMES, count=st.sampled_from([1, 2, 10]), ack=st.sampled_from([True, True, False]))
     def settle(self, name: str, count: int, ack: bool) -> None:
@@ -185,7 +185,7 @@ class Readers(RuleBasedStateMachine):
         receipts = [each.receipt for each in taken]
         (history.ack if ack else history.fail)(taken)
         then = self._settled if name != "short" else self._settled_in_time_or_not
-        self.world.begin((self.queue.ack if ack else self.queue.nack)(receipts), then)
+        self.harness.begin((self.queue.ack if ack else self.queue.nack)(receipts), then)
 
     def _settled(self, settled: Settled) -> None:
         assert not settled.stale
@@ -198,14 +198,14 @@ class Readers(RuleBasedStateMachine):
     @precondition(lambda self: not self.is_quiet())
     @rule(choice=st.integers(0, 100))
     def go_on(self, choice: int) -> None:
-        self.world.go_on(choice)
+        self.harness.go_on(choice)
 
     @precondition(lambda self: not self.is_quiet())
     @rule(choices=st.lists(st.integers(0, 100), min_size=1, max_size=5))
     def go_on_often(self, choices: list[int]) -> None:
         for choice in choices:
-            if self.world.choices:
-                self.world.go_on(choice)
+            if self.harness.choices:
+                self.harness.go_on(choice)
 
     @precondition(lambda self: self.is_quiet())
     @rule(seconds=st.sampled_from([2, LEASE_SECONDS + 1, LEASE_SECONDS + 1]), alone=st.booleans())
@@ -215,22 +215,22 @@ class Readers(RuleBasedStateMachine):
         if seconds > LEASE_SECONDS:
             for history in self.histories.values():
                 history.fail(history.take(10**6))
-        self.world.begin(asyncio.sleep(0) if alone else self.queue.commit())
+        self.harness.begin(asyncio.sleep(0) if alone else self.queue.commit())
 
     @precondition(lambda self: self.is_quiet())
     @rule(back=st.integers(0, 20))
     def seek(self, back: int) -> None:
         topic, history = self.queue.topic("topic"), self.histories["plain"]
         offset = max(topic.head, topic.tail - back)
-        kept = self.world.do(self.queue.read("topic", offset, topic.tail))
-        self.world.do(self.queue.seek_to_offset("plain", offset))
+        kept = self.harness.do(self.queue.read("topic", offset, topic.tail))
+        self.harness.do(self.queue.seek_to_offset("plain", offset))
         history.held.clear()
         history.free = {message.offset: message.data for message in kept}
         history.acked = set(range(offset))
 
     @invariant()
     def the_cache_is_whole(self) -> None:
-        if hasattr(self, "world"):
+        if hasattr(self, "harness"):
             check_cache(self.queue.engine.broker.cache)
             assert not self.queue.internal_errors
 

@@ -151,16 +151,16 @@ def test_a_pull_ends_where_a_held_message_and_the_next_one_do_not_fit_the_cache_
 def test_what_is_published_while_retention_is_looked_at_stays() -> None:
     """The journal had nothing young enough, and what came until its answer was there went with the old."""
     clock = ManualClock()
-    world = Scheduled(clock=clock)
-    queue = world.queue
-    world.do(queue.create_topic("t"))
-    world.do(queue.create_subscription("s", "t", SubscriptionOptions(retention_seconds=10)))
-    world.do(queue.publish("t", [Draft(b"old")]))
+    harness = Scheduled(clock=clock)
+    queue = harness.queue
+    harness.do(queue.create_topic("t"))
+    harness.do(queue.create_subscription("s", "t", SubscriptionOptions(retention_seconds=10)))
+    harness.do(queue.publish("t", [Draft(b"old")]))
     clock.advance(11)
-    world.begin(queue.pull("s", 10))
-    world.go_on(0)  # the journal looks
-    world.begin(queue.publish("t", [Draft(b"young")]))
-    world.finish()
+    harness.begin(queue.pull("s", 10))
+    harness.go_on(0)  # the journal looks
+    harness.begin(queue.publish("t", [Draft(b"young")]))
+    harness.finish()
     backlog = queue.backlog("s").messages
-    world.close()
+    harness.close()
     assert backlog == 1

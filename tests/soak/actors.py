@@ -19,7 +19,7 @@ SECONDS = 60  # of a call; only a failing soak waits so long
 
 
 @dataclass
-class Scene:
+class Harness:
     """What all actors share."""
 
     addresses: dict[str, str]
@@ -35,28 +35,28 @@ class Scene:
 
 
 class Actor(threading.Thread):
-    def __init__(self, scene: Scene, name: str, pause_seconds: float) -> None:
+    def __init__(self, harness: Harness, name: str, pause_seconds: float) -> None:
         super().__init__(name=name, daemon=True)
-        self.scene = scene
+        self.harness = harness
         self.pause_seconds = pause_seconds
-        self.random = random.Random(f"{scene.seed} {name}")
+        self.random = random.Random(f"{harness.seed} {name}")
 
     def run(self) -> None:
         try:
             self.open()
             while not self.over():
                 self.act()
-                self.scene.stop.wait(self.pause_seconds)
+                self.harness.stop.wait(self.pause_seconds)
             self.close()
         except Exception:  # noqa: BLE001 - of any kind: the soak has failed, and says why
-            self.scene.failures.append(f"{self.name}: {traceback.format_exc()}")
+            self.harness.failures.append(f"{self.name}: {traceback.format_exc()}")
 
     def over(self) -> bool:
-        return self.scene.stop.is_set()
+        return self.harness.stop.is_set()
 
     def chance(self, share: float) -> bool:
         """Whether to do something bad, now and then, while that is allowed."""
-        return not self.scene.calm.is_set() and self.random.random() < share
+        return not self.harness.calm.is_set() and self.random.random() < share
 
     def open(self) -> None: ...
 
@@ -71,7 +71,7 @@ class Publisher(Actor):
 
     def __init__(
         self,
-        scene: Scene,
+        harness: Harness,
         name: str,
         topic: str,
         publish: Callable[[list[str]], None],
@@ -81,7 +81,7 @@ class Publisher(Actor):
         keys: int = 0,
         at_once: int = 5,
     ) -> None:
-        super().__init__(scene, name, pause_seconds)
+        super().__init__(harness, name, pause_seconds)
         self._topic = topic
         self._publish = publish
         self._hang_up = hang_up
@@ -90,14 +90,14 @@ class Publisher(Actor):
         self._number = 0
 
     def over(self) -> bool:
-        return self.scene.calm.is_set() or self.scene.stop.is_set()
+        return self.harness.calm.is_set() or self.harness.stop.is_set()
 
     def act(self) -> None:
         key = f"key-{self.random.randrange(self._keys)}" if self._keys else ""
         bodies = [self._next(key) for _ in range(self.random.randint(1, self._at_once))]
-        self.scene.history.attempt(self._topic, *bodies)
+        self.harness.history.attempt(self._topic, *bodies)
         self._publish(bodies)
-        self.scene.history.accept(self._topic, *bodies)
+        self.harness.history.accept(self._topic, *bodies)
 
     def close(self) -> None:
         self._hang_up()
@@ -115,7 +115,7 @@ class Consumer(Actor):
 
     def __init__(
         self,
-        scene: Scene,
+        harness: Harness,
         name: str,
         subscription: str,
         connect: Callable[[], Connection],
@@ -123,7 +123,7 @@ class Consumer(Actor):
         pause_seconds: float = 0.05,
         refuse: Callable[[str], bool] = lambda body: False,
     ) -> None:
-        super().__init__(scene, name, pause_seconds)
+        super().__init__(harness, name, pause_seconds)
         self._subscription = subscription
         self._connect = connect
         self._refuse = refuse  # what it never acks
@@ -133,13 +133,13 @@ class Consumer(Actor):
 
     def act(self) -> None:
         for body, receipt in self._connection.take():
-            self.scene.history.deliver(self._subscription, body)
+            self.harness.history.deliver(self._subscription, body)
             if self._refuse(body) or self.chance(0.1):
                 self._connection.give_back(receipt)
             elif self.chance(0.02):
                 pass  # forgotten: it comes again when its time is over
             elif self._connection.ack(receipt):
-                self.scene.history.confirm_ack(self._subscription, body)
+                self.harness.history.confirm_ack(self._subscription, body)
             if self.chance(0.005):  # it hangs up with messages in hand
                 self._connection.hang_up()
                 self._connection = self._connect()

@@ -18,7 +18,7 @@ from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.text import Client, Message
 from tests.doors.azure.signing import ACCOUNT, VERSION, account_sas
-from tests.soak.actors import SECONDS, Actor, Connection, Scene
+from tests.soak.actors import SECONDS, Actor, Connection, Harness
 
 
 class Azure(Connection):
@@ -112,13 +112,13 @@ class FlightUpload:
 class FlightReader(Actor):
     """Reads a topic from its first message to its last, behind a cursor that keeps what it has not read."""
 
-    def __init__(self, scene: Scene, name: str, topic: str) -> None:
-        super().__init__(scene, name, pause_seconds=0.5)
+    def __init__(self, harness: Harness, name: str, topic: str) -> None:
+        super().__init__(harness, name, pause_seconds=0.5)
         self._topic = topic
         self._at = 0
 
     def open(self) -> None:
-        self._client = flight.connect(f"grpc://{self.scene.addresses['flight']}")
+        self._client = flight.connect(f"grpc://{self.harness.addresses['flight']}")
         self._act("cursor.open", name=self.name, offsets={self._topic: 0})
 
     def act(self) -> None:
@@ -129,7 +129,7 @@ class FlightReader(Actor):
         options = flight.FlightCallOptions(timeout=SECONDS)
         table = self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), options).read_all()
         assert table.column("offset").to_pylist() == list(range(self._at, tail))
-        self.scene.history.deliver(self.name, *(data.decode() for data in table.column("data").to_pylist()))
+        self.harness.history.deliver(self.name, *(data.decode() for data in table.column("data").to_pylist()))
         self._at = tail
         self._act("cursor.advance", name=self.name, offsets={self._topic: tail})
 
@@ -147,7 +147,7 @@ class HalfWay(Actor):
     """Begins requests on every door and hangs up before they are whole."""
 
     def over(self) -> bool:
-        return self.scene.calm.is_set() or self.scene.stop.is_set()
+        return self.harness.calm.is_set() or self.harness.stop.is_set()
 
     def act(self) -> None:
         begun = bytes(self.random.randint(0, 50_000))
@@ -160,7 +160,7 @@ class HalfWay(Actor):
                 ("http", _half_of_a_body("/health", 60_000) + begun),
             ]
         )
-        with socket.create_connection(self.scene.address(door), SECONDS) as connection, suppress(ConnectionError):
+        with socket.create_connection(self.harness.address(door), SECONDS) as connection, suppress(ConnectionError):
             connection.sendall(data)
 
 

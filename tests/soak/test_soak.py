@@ -24,7 +24,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.doors.google import messages as m
-from tests.soak.actors import Actor, Consumer, Publisher, Scene
+from tests.soak.actors import Actor, Consumer, Harness, Publisher
 from tests.soak.google import PUBLISHER, SUBSCRIBER, Grpc, Pull, Rest, Streaming
 from tests.soak.history import Expected, problems
 from tests.soak.others import Azure, FlightReader, FlightUpload, HalfWay, Text
@@ -153,8 +153,8 @@ class Scales(threading.Thread):
 # ---------------------------------------------------------------------- the actors
 
 
-def prepare(scene: Scene) -> None:
-    client = Grpc(scene.addresses["pubsub"])
+def prepare(harness: Harness) -> None:
+    client = Grpc(harness.addresses["pubsub"])
     for name in ("plain", "keyed", "dead"):
         client.call(PUBLISHER + "CreateTopic", m.Topic(name=TOPICS + name))
     policy = m.message("google.pubsub.v1.DeadLetterPolicy")(dead_letter_topic=TOPICS + "dead", max_delivery_attempts=5)
@@ -173,65 +173,65 @@ def prepare(scene: Scene) -> None:
         each.ack_deadline_seconds = 10
         client.call(SUBSCRIBER + "CreateSubscription", each)
     client.hang_up()
-    azure, text = Azure(scene.address("azure"), "orders"), Text(scene.addresses["text"], "notes")
+    azure, text = Azure(harness.address("azure"), "orders"), Text(harness.addresses["text"], "notes")
     azure.create()
-    scene.history.attempt("notes", "first")
+    harness.history.attempt("notes", "first")
     text.publish(["first"])  # a queue of this door is made by its first message
-    scene.history.accept("notes", "first")
+    harness.history.accept("notes", "first")
     azure.hang_up()
     text.hang_up()
 
 
-def publishers(scene: Scene) -> list[Actor]:
-    pubsub, rest, azure = scene.addresses["pubsub"], scene.address("pubsub"), scene.address("azure")
+def publishers(harness: Harness) -> list[Actor]:
+    pubsub, rest, azure = harness.addresses["pubsub"], harness.address("pubsub"), harness.address("azure")
 
     def to(name: str, place: str, client: Grpc | Rest, topic: str, pause_seconds: float, keys: int = 0) -> Publisher:
         def publish(bodies: list[str]) -> None:
             client.publish(place, bodies)
 
-        return Publisher(scene, name, topic, publish, hang_up=client.hang_up, pause_seconds=pause_seconds, keys=keys)
+        return Publisher(harness, name, topic, publish, hang_up=client.hang_up, pause_seconds=pause_seconds, keys=keys)
 
     def direct(name: str, client: Azure | Text | FlightUpload, topic: str, pause_seconds: float) -> Publisher:
-        return Publisher(scene, name, topic, client.publish, hang_up=client.hang_up, pause_seconds=pause_seconds)
+        return Publisher(harness, name, topic, client.publish, hang_up=client.hang_up, pause_seconds=pause_seconds)
 
     return [
         to("grpc", TOPICS + "plain", Grpc(pubsub), "plain", 0.1),
         to("http", TOPICS + "plain", Rest(rest), "plain", 0.2),
         to("keys", TOPICS + "keyed", Grpc(pubsub), "keyed", 0.1, keys=5),
         to("cross", NOTES_TOPIC, Grpc(pubsub), "notes", 0.5),
-        direct("upload", FlightUpload(scene.addresses["flight"], TOPICS + "plain"), "plain", 0.3),
+        direct("upload", FlightUpload(harness.addresses["flight"], TOPICS + "plain"), "plain", 0.3),
         direct("queue", Azure(azure, "orders"), "orders", 0.2),
-        direct("text", Text(scene.addresses["text"], "notes"), "notes", 0.1),
-        HalfWay(scene, "half", pause_seconds=0.2),
+        direct("text", Text(harness.addresses["text"], "notes"), "notes", 0.1),
+        HalfWay(harness, "half", pause_seconds=0.2),
     ]
 
 
-def consumers(scene: Scene) -> list[Actor]:
-    pubsub, text, rest = scene.addresses["pubsub"], scene.addresses["text"], scene.address("pubsub")
-    azure = scene.address("azure")
+def consumers(harness: Harness) -> list[Actor]:
+    pubsub, text, rest = harness.addresses["pubsub"], harness.addresses["text"], harness.address("pubsub")
+    azure = harness.address("azure")
 
     def on(name: str, kind: Callable[[str, str], Pull | Streaming]) -> Callable[[], Pull | Streaming]:
         return lambda: kind(pubsub, SUBSCRIPTIONS + name)
 
     return [
-        Consumer(scene, "plain-1", "plain", on("plain", Pull)),
-        Consumer(scene, "plain-2", "plain", on("plain", Streaming)),
-        Consumer(scene, "plain-3", "plain", on("plain", Streaming)),
-        Consumer(scene, "rest-1", "rest", lambda: Rest(rest, SUBSCRIPTIONS + "rest")),
-        Consumer(scene, "rest-2", "rest", lambda: Rest(rest, SUBSCRIPTIONS + "rest")),
-        Consumer(scene, "tried-1", "tried", on("tried", Pull), refuse=never_acked),
-        Consumer(scene, "tried-2", "tried", on("tried", Streaming), refuse=never_acked),
-        Consumer(scene, "dead-1", "dead", on("dead", Pull)),
-        Consumer(scene, "ordered-1", "ordered", on("ordered", Streaming)),
-        Consumer(scene, "ordered-2", "ordered", on("ordered", Streaming)),
-        Consumer(scene, "once-1", "once", on("once", Pull)),
-        Consumer(scene, "once-2", "once", on("once", Pull)),
-        Consumer(scene, "orders-1", "orders", lambda: Azure(azure, "orders")),
-        Consumer(scene, "orders-2", "orders", lambda: Azure(azure, "orders")),
-        Consumer(scene, "notes-1", "notes", lambda: Text(text, "notes")),
-        Consumer(scene, "notes-2", "notes", lambda: Text(text, "notes")),
-        Consumer(scene, "notes-3", "notes", lambda: Pull(pubsub, NOTES)),
-        FlightReader(scene, "flight", TOPICS + "plain"),
+        Consumer(harness, "plain-1", "plain", on("plain", Pull)),
+        Consumer(harness, "plain-2", "plain", on("plain", Streaming)),
+        Consumer(harness, "plain-3", "plain", on("plain", Streaming)),
+        Consumer(harness, "rest-1", "rest", lambda: Rest(rest, SUBSCRIPTIONS + "rest")),
+        Consumer(harness, "rest-2", "rest", lambda: Rest(rest, SUBSCRIPTIONS + "rest")),
+        Consumer(harness, "tried-1", "tried", on("tried", Pull), refuse=never_acked),
+        Consumer(harness, "tried-2", "tried", on("tried", Streaming), refuse=never_acked),
+        Consumer(harness, "dead-1", "dead", on("dead", Pull)),
+        Consumer(harness, "ordered-1", "ordered", on("ordered", Streaming)),
+        Consumer(harness, "ordered-2", "ordered", on("ordered", Streaming)),
+        Consumer(harness, "once-1", "once", on("once", Pull)),
+        Consumer(harness, "once-2", "once", on("once", Pull)),
+        Consumer(harness, "orders-1", "orders", lambda: Azure(azure, "orders")),
+        Consumer(harness, "orders-2", "orders", lambda: Azure(azure, "orders")),
+        Consumer(harness, "notes-1", "notes", lambda: Text(text, "notes")),
+        Consumer(harness, "notes-2", "notes", lambda: Text(text, "notes")),
+        Consumer(harness, "notes-3", "notes", lambda: Pull(pubsub, NOTES)),
+        FlightReader(harness, "flight", TOPICS + "plain"),
     ]
 
 
@@ -240,35 +240,35 @@ def consumers(scene: Scene) -> list[Actor]:
 
 def test_all_doors_keep_their_promises_for_long(server: Server, rounds: Callable[[int, int], int]) -> None:
     seconds = int(os.environ.get("PENSTOCK_SOAK_SECONDS") or rounds(20, 1800))
-    scene = Scene(server.addresses, seed=int(os.environ.get("PENSTOCK_SOAK_SEED") or 1))
-    prepare(scene)
-    publishing, consuming = publishers(scene), consumers(scene)
+    harness = Harness(server.addresses, seed=int(os.environ.get("PENSTOCK_SOAK_SEED") or 1))
+    prepare(harness)
+    publishing, consuming = publishers(harness), consumers(harness)
     scales = Scales(server.process.pid, max(0.2, seconds / 600))
     for actor in (*publishing, *consuming):
         actor.start()
     scales.start()
-    wait(lambda: bool(scene.failures), seconds)
+    wait(lambda: bool(harness.failures), seconds)
     scales.stop()
-    scene.calm.set()
+    harness.calm.set()
     for actor in publishing:
         actor.join(START_SECONDS)
-    drained = drain(scene, server)
-    scene.stop.set()
+    drained = drain(harness, server)
+    harness.stop.set()
     for actor in consuming:
         actor.join(START_SECONDS)
-    assert not scene.failures, "\n".join(scene.failures) + server.log()
-    print(scene.history.count(), scales.growth())
+    assert not harness.failures, "\n".join(harness.failures) + server.log()
+    print(harness.history.count(), scales.growth())
     assert drained, server.get("/metrics")
-    assert problems(scene.history, EXPECTED) == []
+    assert problems(harness.history, EXPECTED) == []
     check_health(server)
     check_growth(scales, seconds)
     assert server.stop() == 0, server.log()
 
 
-def drain(scene: Scene, server: Server) -> bool:
+def drain(harness: Harness, server: Server) -> bool:
     """Whether every message is settled, however slow the clients are: a backlog that no longer shrinks is stuck."""
     left, until = float("inf"), time.monotonic() + DRAIN_SECONDS
-    while left and not scene.failures and time.monotonic() < until:
+    while left and not harness.failures and time.monotonic() < until:
         time.sleep(0.5)  # a backlog is only there to be asked for
         before, left = left, server.metrics()["penstock_backlog_messages"]
         until = time.monotonic() + DRAIN_SECONDS if left < before else until

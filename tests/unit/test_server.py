@@ -58,7 +58,7 @@ class FakeParts:
         self.doors = [FakeDoor("http", self), FakeDoor("text", self, error=second_door)]
 
 
-class Scene:
+class Harness:
     """A server whose parts can be reached once it is ready."""
 
     def __init__(self, settings: Settings | None = None, second_door: Exception | None = None) -> None:
@@ -81,11 +81,11 @@ class Scene:
 
 def test_a_signal_drains_and_ends_with_0() -> None:
     async def story() -> None:
-        scene = Scene()
-        task = await scene.begin()
-        scene.server.signalled(signal.SIGTERM)
+        harness = Harness()
+        task = await harness.begin()
+        harness.server.signalled(signal.SIGTERM)
         assert await task == 0
-        assert scene.parts.story == [
+        assert harness.parts.story == [
             "http open",
             "text open",
             "text closed, ready=False, grace=True",
@@ -99,11 +99,11 @@ def test_a_signal_drains_and_ends_with_0() -> None:
 def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
     async def story() -> None:
         ready_file = tmp_path / "ready.json"
-        scene = Scene(Settings(memory=True, ready_file=str(ready_file)))
-        task = await scene.begin()
-        scene.server.signalled(signal.SIGINT)
-        scene.server.signalled(signal.SIGINT)
-        assert scene.exits == [130]
+        harness = Harness(Settings(memory=True, ready_file=str(ready_file)))
+        task = await harness.begin()
+        harness.server.signalled(signal.SIGINT)
+        harness.server.signalled(signal.SIGINT)
+        assert harness.exits == [130]
         assert not ready_file.exists()
         await task
 
@@ -112,12 +112,12 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
 
 def test_a_failed_journal_ends_with_3_and_one_log_line(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        scene = Scene()
-        task = await scene.begin()
-        scene.parts.queue.failed.set_result(InternalError("fsync: input/output error"))
+        harness = Harness()
+        task = await harness.begin()
+        harness.parts.queue.failed.set_result(InternalError("fsync: input/output error"))
         assert await task == 3
-        assert scene.parts.condition.failed
-        assert scene.parts.story[-1] == "queue closed"
+        assert harness.parts.condition.failed
+        assert harness.parts.story[-1] == "queue closed"
 
     asyncio.run(story())
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
@@ -126,10 +126,10 @@ def test_a_failed_journal_ends_with_3_and_one_log_line(caplog: pytest.LogCapture
 
 def test_a_door_that_cannot_open_closes_what_was_opened() -> None:
     async def story() -> None:
-        scene = Scene(second_door=OSError(98, "a long sentence of asyncio"))
+        harness = Harness(second_door=OSError(98, "a long sentence of asyncio"))
         with pytest.raises(ServeError, match=r"^cannot open the text door on 127.0.0.1:9123: Address already in use$"):
-            await scene.server.serve()
-        assert scene.parts.story == ["http open", "http closed, ready=False, grace=True", "queue closed"]
+            await harness.server.serve()
+        assert harness.parts.story == ["http open", "http closed, ready=False, grace=True", "queue closed"]
 
     asyncio.run(story())
 
@@ -162,11 +162,11 @@ def test_parts_may_be_opened_by_a_coroutine() -> None:
 
 def test_the_banner_says_where_everything_is() -> None:
     async def story() -> None:
-        scene = Scene()
-        task = await scene.begin()
-        scene.server.signalled(signal.SIGTERM)
+        harness = Harness()
+        task = await harness.begin()
+        harness.server.signalled(signal.SIGTERM)
         await task
-        lines = scene.out.getvalue().splitlines()
+        lines = harness.out.getvalue().splitlines()
         assert lines[0].startswith("Penstock ")
         assert "  data  memory only: a restart forgets everything" in lines
         assert "  http  127.0.0.1:4" in lines
@@ -179,12 +179,12 @@ def test_the_banner_says_where_everything_is() -> None:
 def test_the_ready_file_names_every_door_and_goes_with_the_server(tmp_path: Path) -> None:
     async def story() -> None:
         ready_file = tmp_path / "ready.json"
-        scene = Scene(Settings(memory=True, ready_file=str(ready_file)))
-        task = await scene.begin()
+        harness = Harness(Settings(memory=True, ready_file=str(ready_file)))
+        task = await harness.begin()
         content = json.loads(ready_file.read_text())
         assert content.pop("pid") > 0
         assert content == {"http": "127.0.0.1:4", "text": "127.0.0.1:4"}
-        scene.server.signalled(signal.SIGTERM)
+        harness.server.signalled(signal.SIGTERM)
         await task
         assert list(tmp_path.iterdir()) == []
 
@@ -193,19 +193,19 @@ def test_the_ready_file_names_every_door_and_goes_with_the_server(tmp_path: Path
 
 def test_a_ready_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     async def story() -> None:
-        scene = Scene(Settings(memory=True, ready_file=str(tmp_path / "absent" / "ready.json")))
+        harness = Harness(Settings(memory=True, ready_file=str(tmp_path / "absent" / "ready.json")))
         with pytest.raises(ServeError, match=r"cannot write the ready file .*: No such file or directory"):
-            await scene.server.serve()
-        assert scene.parts.story[-1] == "queue closed"
+            await harness.server.serve()
+        assert harness.parts.story[-1] == "queue closed"
 
     asyncio.run(story())
 
 
 def test_listening_beyond_this_machine_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        scene = Scene(Settings(memory=True, host="0.0.0.0"))
-        task = await scene.begin()
-        scene.server.signalled(signal.SIGTERM)
+        harness = Harness(Settings(memory=True, host="0.0.0.0"))
+        task = await harness.begin()
+        harness.server.signalled(signal.SIGTERM)
         await task
 
     asyncio.run(story())
@@ -216,10 +216,10 @@ def test_the_ready_file_can_be_changed_by_its_owner_only(tmp_path: Path) -> None
     """Whoever waits for it must be able to trust the addresses in it, even at umask 0."""
 
     async def story() -> None:
-        scene = Scene(Settings(memory=True, ready_file=str(tmp_path / "ready")))
-        task = await scene.begin()
+        harness = Harness(Settings(memory=True, ready_file=str(tmp_path / "ready")))
+        task = await harness.begin()
         assert stat.S_IMODE((tmp_path / "ready").stat().st_mode) == 0o644
-        scene.server.signalled(signal.SIGTERM)
+        harness.server.signalled(signal.SIGTERM)
         await task
 
     before = os.umask(0)

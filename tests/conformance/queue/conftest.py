@@ -1,4 +1,4 @@
-"""The worlds the queue's suite runs in: every journal, and for what must survive, every way to end."""
+"""The harnesses of the queue's suite: every journal, and for what must survive, every way to end."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 
 from penstock import MessageQueue
-from tests.conformance.queue.world import JOURNALS, World
+from tests.conformance.queue.harness import JOURNALS, Harness
 
 
 @pytest.fixture(params=JOURNALS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    world = World(request.param, tmp_path)
-    yield world
-    world.close()
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(request.param, tmp_path)
+    yield harness
+    harness.close()
 
 
 @pytest.fixture
-def queue(world: World) -> MessageQueue:
-    return world.queue
+def queue(harness: Harness) -> MessageQueue:
+    return harness.queue
 
 
 @pytest.fixture
-def durable(tmp_path: Path) -> Iterator[World]:
-    """A world that can be reopened."""
-    world = World("sqlite", tmp_path)
-    yield world
-    world.close()
+def durable(tmp_path: Path) -> Iterator[Harness]:
+    """A harness that can be reopened."""
+    harness = Harness("sqlite", tmp_path)
+    yield harness
+    harness.close()
 
 
 @pytest.fixture(params=["closed", "crashed"])

@@ -10,7 +10,7 @@ import logging
 import pytest
 
 from penstock import InternalMessage, InvalidArgumentError, Limits, MessageQueue, NotFoundError, PenstockError
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 MIB = 1024 * 1024
 
@@ -22,48 +22,48 @@ def refused(error: pytest.ExceptionInfo[PenstockError]) -> tuple[int, str]:
 # ---------------------------------------------------------------------- deletion
 
 
-def test_a_deleted_subscription_takes_its_backlog_along(world: World, queue: MessageQueue) -> None:
+def test_a_deleted_subscription_takes_its_backlog_along(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-011: its leases are dead, and one of the same name begins empty."""
-    world.topic_with("sub", "other")
-    world.publish("a", "b")
-    leased = world.take("sub")
+    harness.topic_with("sub", "other")
+    harness.publish("a", "b")
+    leased = harness.take("sub")
     queue.unregister_subscription("sub")
     assert not queue.subscription_exists("sub")
     with pytest.raises(InvalidArgumentError):
         queue.ack(leased.ack_id)
     queue.register_subscription("sub", "topic")
-    world.clock.advance(600)
-    assert world.pull("sub") == []
-    assert world.pull("other") == ["a", "b"]
+    harness.clock.advance(600)
+    assert harness.pull("sub") == []
+    assert harness.pull("other") == ["a", "b"]
 
 
-def test_a_deleted_topic_leaves_its_subscriptions_detached(world: World, queue: MessageQueue) -> None:
+def test_a_deleted_topic_leaves_its_subscriptions_detached(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-012, AC-012."""
-    world.topic_with("sub")
-    world.publish("a")
+    harness.topic_with("sub")
+    harness.publish("a")
     queue.unregister_topic("topic")
     assert not queue.topic_exists("topic")
     assert queue.subscription_exists("sub")
     subscription = queue.get_subscription("sub")
     assert subscription is not None
     assert (subscription.topic, subscription.detached) == ("topic", True)
-    assert world.pull("sub") == []
+    assert harness.pull("sub") == []
 
 
-def test_deleting_a_topic_ends_what_is_in_flight(world: World, queue: MessageQueue) -> None:
+def test_deleting_a_topic_ends_what_is_in_flight(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-021: leases and backlog are gone, and a topic of the same name does not reach the old subscription."""
-    world.topic_with("sub-1", "sub-2")
-    world.publish("a", "b")
-    leased = [world.take("sub-1"), world.take("sub-2")]
+    harness.topic_with("sub-1", "sub-2")
+    harness.publish("a", "b")
+    leased = [harness.take("sub-1"), harness.take("sub-2")]
     queue.unregister_topic("topic")
     for each in leased:
         with pytest.raises(InvalidArgumentError):
             queue.ack(each.ack_id)
     queue.register_topic("topic")
-    world.publish("c")
-    world.clock.advance(600)
+    harness.publish("c")
+    harness.clock.advance(600)
     for name in ("sub-1", "sub-2"):
-        assert world.pull(name) == []
+        assert harness.pull(name) == []
         assert queue.backlog(name) == (0, 0, 0, 0)
         assert len(queue.engine.broker.state.subscription(name).timers) == 0
 
@@ -71,33 +71,33 @@ def test_deleting_a_topic_ends_what_is_in_flight(world: World, queue: MessageQue
 # ---------------------------------------------------------------------- flow control and metrics
 
 
-def test_flow_control_counts_messages(world: World, queue: MessageQueue) -> None:
+def test_flow_control_counts_messages(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-013: nothing at the limit, and as much as was given back below it."""
-    world.topic_with("sub", flow_control={"max_messages": 2})
-    world.publish("a", "b", "c", "d")
+    harness.topic_with("sub", flow_control={"max_messages": 2})
+    harness.publish("a", "b", "c", "d")
     a, b = queue.pull("sub", 10)
     assert queue.pull("sub", 10) == []
     queue.ack(a.ack_id)
-    assert world.pull("sub") == ["c"]
+    assert harness.pull("sub") == ["c"]
     queue.nack(b.ack_id)
-    assert world.pull("sub") == ["b"]
+    assert harness.pull("sub") == ["b"]
 
 
-def test_flow_control_counts_bytes(world: World, queue: MessageQueue) -> None:
+def test_flow_control_counts_bytes(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-013: the message that reaches the limit is the last one given."""
-    world.topic_with("sub", flow_control={"max_bytes": 10})
-    world.publish("aaaaaa", "bbbbbb", "cccccc")
+    harness.topic_with("sub", flow_control={"max_bytes": 10})
+    harness.publish("aaaaaa", "bbbbbb", "cccccc")
     a, b = queue.pull("sub", 10)
     assert queue.pull("sub", 10) == []
     queue.ack(a.ack_id)
-    assert world.pull("sub") == ["cccccc"]
+    assert harness.pull("sub") == ["cccccc"]
     queue.ack(b.ack_id)
 
 
-def test_what_is_in_flight_is_counted(world: World, queue: MessageQueue) -> None:
+def test_what_is_in_flight_is_counted(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-014: per subscription, in messages and bytes, down again by ack, nack and deadline."""
-    world.topic_with("sub", "other", ack_deadline_seconds=10)
-    world.publish("1", "22", "333")
+    harness.topic_with("sub", "other", ack_deadline_seconds=10)
+    harness.publish("1", "22", "333")
     one, two, _ = queue.pull("sub", 3)
     assert queue.backlog("sub") == (3, 6, 3, 6)
     assert queue.backlog("other") == (3, 6, 0, 0)
@@ -105,8 +105,8 @@ def test_what_is_in_flight_is_counted(world: World, queue: MessageQueue) -> None
     assert queue.backlog("sub") == (2, 5, 2, 5)
     queue.nack(two.ack_id)
     assert queue.backlog("sub") == (2, 5, 1, 3)
-    world.clock.advance(10)
-    assert world.pull("sub", 1) == ["22"]
+    harness.clock.advance(10)
+    assert harness.pull("sub", 1) == ["22"]
     assert queue.backlog("sub") == (2, 5, 1, 2)
 
 
@@ -114,36 +114,36 @@ def test_what_is_in_flight_is_counted(world: World, queue: MessageQueue) -> None
 
 
 @pytest.mark.parametrize("by", ["nack", "deadline"])
-def test_the_backoff_doubles_up_to_its_maximum(world: World, queue: MessageQueue, by: str) -> None:
+def test_the_backoff_doubles_up_to_its_maximum(harness: Harness, queue: MessageQueue, by: str) -> None:
     """004 BR-015: min(minimum * 2^(attempt-1), maximum) after each failure, whatever failed."""
     policy = {"minimum_backoff": {"seconds": 2}, "maximum_backoff": {"seconds": 15}}
-    world.topic_with("sub", ack_deadline_seconds=10, retry_policy=policy)
-    world.publish("a")
+    harness.topic_with("sub", ack_deadline_seconds=10, retry_policy=policy)
+    harness.publish("a")
     for attempt, delay in enumerate([2, 4, 8, 15, 15], 1):
-        message = world.take("sub")
+        message = harness.take("sub")
         assert message.delivery_attempt == attempt
         if by == "nack":
             queue.nack(message.ack_id)
         else:
-            world.clock.advance(10)
-        world.clock.advance(delay - 0.001)
-        assert world.pull("sub") == []
-        world.clock.advance(0.001)
+            harness.clock.advance(10)
+        harness.clock.advance(delay - 0.001)
+        assert harness.pull("sub") == []
+        harness.clock.advance(0.001)
 
 
-def test_a_message_that_failed_too_often_becomes_a_dead_letter(world: World, queue: MessageQueue) -> None:
+def test_a_message_that_failed_too_often_becomes_a_dead_letter(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-016: it moves at the failure after its last attempt, with all it was published with."""
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 2})
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 2})
     queue.publish("topic", [InternalMessage(b"body", {"colour": "red"}, "key")])
-    world.clock.advance(5)
-    queue.nack(world.take("sub").ack_id)
-    assert world.pull("letters") == []
-    world.take("sub")
-    world.clock.advance(10)  # the second failure is a deadline
-    assert world.pull("sub") == []
+    harness.clock.advance(5)
+    queue.nack(harness.take("sub").ack_id)
+    assert harness.pull("letters") == []
+    harness.take("sub")
+    harness.clock.advance(10)  # the second failure is a deadline
+    assert harness.pull("sub") == []
     assert queue.backlog("sub").messages == 0
-    letter = world.take("letters")
+    letter = harness.take("letters")
     assert (letter.data, letter.ordering_key, letter.attributes["colour"]) == (b"body", "key", "red")
     assert letter.attributes["dead_letter_source_publish_time_ns"] == str(1_700_000_000 * 10**9)
     assert letter.attributes["dead_letter_source_subscription"] == "sub"
@@ -173,13 +173,13 @@ LONG = "\u00e9" * 128  # 256 bytes, 128 characters
         (InternalMessage(b"", {"k": "\ud800"}), "Text must be valid Unicode, without lone surrogates"),
     ],
 )
-def test_a_message_beyond_the_limits_is_refused(world: World, message: InternalMessage, text: str) -> None:
+def test_a_message_beyond_the_limits_is_refused(harness: Harness, message: InternalMessage, text: str) -> None:
     """004 BR-017: with code 3, and the good message published beside it is not taken either."""
-    world.topic_with("sub")
+    harness.topic_with("sub")
     with pytest.raises(InvalidArgumentError) as error:
-        world.queue.publish("topic", [InternalMessage(b"good"), message])
+        harness.queue.publish("topic", [InternalMessage(b"good"), message])
     assert refused(error) == (3, text)
-    assert world.pull("sub") == []
+    assert harness.pull("sub") == []
 
 
 @pytest.mark.parametrize(
@@ -191,29 +191,29 @@ def test_a_message_beyond_the_limits_is_refused(world: World, message: InternalM
         InternalMessage(b"", {"Goog": "a", "my-goog": "", "k": ""}),
     ],
 )
-def test_a_message_at_the_limits_is_taken(world: World, message: InternalMessage) -> None:
+def test_a_message_at_the_limits_is_taken(harness: Harness, message: InternalMessage) -> None:
     """004 BR-017: sizes are counted in bytes, the limits themselves are allowed."""
-    world.topic_with("sub")
-    world.queue.publish("topic", [message])
-    pulled = world.take("sub")
+    harness.topic_with("sub")
+    harness.queue.publish("topic", [message])
+    pulled = harness.take("sub")
     assert (pulled.data, pulled.attributes) == (message.data, message.attributes)
 
 
 # ---------------------------------------------------------------------- ack ids
 
 
-def test_only_the_latest_ack_id_of_a_message_is_good(world: World, queue: MessageQueue) -> None:
+def test_only_the_latest_ack_id_of_a_message_is_good(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-018: nacked, expired, replaced and acked ones are refused by name, and change nothing."""
-    world.topic_with("sub", ack_deadline_seconds=10)
-    world.publish("a")
-    nacked = world.take("sub")
+    harness.topic_with("sub", ack_deadline_seconds=10)
+    harness.publish("a")
+    nacked = harness.take("sub")
     queue.nack(nacked.ack_id)
-    expired = world.take("sub")
-    world.clock.advance(10)
+    expired = harness.take("sub")
+    harness.clock.advance(10)
     with pytest.raises(InvalidArgumentError) as error:
         queue.ack(expired.ack_id)  # not delivered again yet, and dead all the same
     assert refused(error) == (3, f"Invalid ack ID: {expired.ack_id}")
-    latest = world.take("sub")
+    latest = harness.take("sub")
     assert len({nacked.ack_id, expired.ack_id, latest.ack_id}) == 3
     for call in (queue.ack, queue.nack, lambda text: queue.modify_ack_deadline(text, 20)):
         for old in (nacked.ack_id, expired.ack_id):
@@ -225,11 +225,11 @@ def test_only_the_latest_ack_id_of_a_message_is_good(world: World, queue: Messag
 
 
 @pytest.mark.parametrize("text", ["abc123", "", "1-2", "1-2-3-4", "x-y-z", "99-0-1", "2-99-1", "2-0-0", "²-0-1"])
-def test_what_never_was_an_ack_id_is_refused(world: World, queue: MessageQueue, text: str) -> None:
+def test_what_never_was_an_ack_id_is_refused(harness: Harness, queue: MessageQueue, text: str) -> None:
     """004 BR-018: with code 3 and the text that was handed in."""
-    world.topic_with("sub")
-    world.publish("a")
-    world.take("sub")
+    harness.topic_with("sub")
+    harness.publish("a")
+    harness.take("sub")
     for call in (queue.ack, queue.nack, lambda text: queue.modify_ack_deadline(text, 20)):
         with pytest.raises(InvalidArgumentError) as error:
             call(text)
@@ -254,15 +254,15 @@ def test_what_is_not_there_is_named(queue: MessageQueue) -> None:
 
 
 @pytest.mark.parametrize("ordering", [False, True])
-def test_nothing_piles_up_over_many_cycles(world: World, queue: MessageQueue, ordering: bool) -> None:
+def test_nothing_piles_up_over_many_cycles(harness: Harness, queue: MessageQueue, ordering: bool) -> None:
     """004 BR-020: after 100,000 deliveries, half of them nacked, every index is as empty as at the start."""
-    world.topic_with("sub", message_ordering=ordering)
-    for turn in range(100 if world.kind == "memory" else 20):
+    harness.topic_with("sub", message_ordering=ordering)
+    for turn in range(100 if harness.kind == "memory" else 20):
         messages = [InternalMessage(b"x", {}, f"key-{turn}-{number}") for number in range(500)]
         queue.publish("topic", messages)
         queue.nack_many([message.ack_id for message in queue.pull("sub", 1000)])
         queue.ack_many([message.ack_id for message in queue.pull("sub", 1000)])
-        world.clock.advance(1)
+        harness.clock.advance(1)
     assert queue.pull("sub", 1) == []
     subscription = queue.engine.broker.state.subscription("sub")
     assert queue.backlog("sub") == (0, 0, 0, 0)
@@ -275,54 +275,56 @@ def test_nothing_piles_up_over_many_cycles(world: World, queue: MessageQueue, or
     assert topic.tail - topic.head <= 1000  # the log gave back what is acked
 
 
-def capped(world: World) -> MessageQueue:
-    queue = world.again(limits=Limits(queue_max_messages=3, queue_max_bytes=100))
-    world.topic_with("full", "other")
+def capped(harness: Harness) -> MessageQueue:
+    queue = harness.again(limits=Limits(queue_max_messages=3, queue_max_bytes=100))
+    harness.topic_with("full", "other")
     return queue
 
 
-def test_a_full_subscription_goes_without_and_the_others_do_not(world: World) -> None:
+def test_a_full_subscription_goes_without_and_the_others_do_not(harness: Harness) -> None:
     """004 BR-022: it takes what fits, is counted for the rest, and takes messages again when it has room."""
-    queue = capped(world)
-    world.publish("a", "b")
-    assert world.drain("other") == ["a", "b"]
-    world.publish("c", "d", "e")
-    assert world.pull("other") == ["c", "d", "e"]
+    queue = capped(harness)
+    harness.publish("a", "b")
+    assert harness.drain("other") == ["a", "b"]
+    harness.publish("c", "d", "e")
+    assert harness.pull("other") == ["c", "d", "e"]
     assert queue.backlog("full").messages == 3
     dropped = {each.subscription: dict(each.dropped) for each in queue.statistics().subscriptions}
     assert dropped == {"full": {"capacity": 2}, "other": {}}
-    assert world.drain("full") == ["a", "b", "c"]
-    world.publish("f")
-    assert world.drain("full") == ["f"]
+    assert harness.drain("full") == ["a", "b", "c"]
+    harness.publish("f")
+    assert harness.drain("full") == ["f"]
 
 
-def test_bytes_fill_a_subscription_too(world: World) -> None:
+def test_bytes_fill_a_subscription_too(harness: Harness) -> None:
     """004 BR-022: a queue below the limit takes one more message, at the limit none."""
-    capped(world)
-    world.publish("x" * 99, "y" * 50, "z")
-    assert [body[0] for body in world.drain("full")] == ["x", "y"]
+    capped(harness)
+    harness.publish("x" * 99, "y" * 50, "z")
+    assert [body[0] for body in harness.drain("full")] == ["x", "y"]
 
 
-def test_a_full_subscription_is_logged_once_until_it_had_room(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_subscription_is_logged_once_until_it_had_room(
+    harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
     """004 BR-022: one warning when it becomes full, none for the messages after that, one when it is full again."""
-    capped(world)
+    capped(harness)
     caplog.set_level(logging.WARNING, "penstock")
     for _ in range(3):
-        world.publish("a", "b")
-        world.drain("other")
+        harness.publish("a", "b")
+        harness.drain("other")
     (warning,) = caplog.records
     assert warning.levelname == "WARNING"
     assert warning.getMessage() == "Subscription full is full: messages are discarded until it has room"
-    world.drain("full")
-    world.publish("c", "d", "e")
+    harness.drain("full")
+    harness.publish("c", "d", "e")
     assert len(caplog.records) == 1
-    world.publish("f")
+    harness.publish("f")
     assert len([each for each in caplog.records if "full is full" in each.getMessage()]) == 2
 
 
-def test_the_default_cap_is_ten_thousand_messages(world: World, queue: MessageQueue) -> None:
+def test_the_default_cap_is_ten_thousand_messages(harness: Harness, queue: MessageQueue) -> None:
     """004 BR-022."""
-    world.topic_with("sub")
+    harness.topic_with("sub")
     queue.publish("topic", [b"x"] * 10_001)
     assert queue.backlog("sub").messages == 10_000
     assert (Limits().queue_max_messages, Limits().queue_max_bytes) == (10_000, 100 * MIB)

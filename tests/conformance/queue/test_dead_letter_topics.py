@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from penstock import MessageQueue, SubscriptionOptions
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 2}
 
@@ -17,118 +17,122 @@ def failures(queue: MessageQueue) -> tuple[int, int, int]:
     return sub.dead_lettered, sub.dead_letter_failures, sub.dead_letters_unread
 
 
-def fail(world: World) -> None:
-    world.queue.nack(world.take("sub").ack_id)
+def fail(harness: Harness) -> None:
+    harness.queue.nack(harness.take("sub").ack_id)
 
 
-def test_a_message_with_nowhere_to_go_comes_again_ever_more_seldom(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("a")
-    fail(world)
-    fail(world)
+def test_a_message_with_nowhere_to_go_comes_again_ever_more_seldom(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("a")
+    fail(harness)
+    fail(harness)
     for attempt, seconds in enumerate([1, 2, 4, 8, 16, 32, 60, 60], 3):
-        assert world.pull("sub") == [], "it waits"
-        world.clock.advance(seconds - 0.001)
-        assert world.pull("sub") == []
-        world.clock.advance(0.001)
-        message = world.take("sub")
+        assert harness.pull("sub") == [], "it waits"
+        harness.clock.advance(seconds - 0.001)
+        assert harness.pull("sub") == []
+        harness.clock.advance(0.001)
+        message = harness.take("sub")
         assert message.delivery_attempt == attempt
         queue.nack(message.ack_id)
     assert failures(queue) == (0, 9, 0)
     assert queue.backlog("sub").messages == 1
 
 
-def test_a_lease_that_ends_has_waited_enough_and_counts_as_well(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("a")
+def test_a_lease_that_ends_has_waited_enough_and_counts_as_well(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("a")
     for _ in range(2):
-        world.take("sub")
-        world.clock.advance(10)
-    assert world.pull("sub") == ["a"]
+        harness.take("sub")
+        harness.clock.advance(10)
+    assert harness.pull("sub") == ["a"]
     assert failures(queue) == (0, 1, 0)
 
 
-def test_a_retry_policy_that_waits_longer_counts(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", dead_letter_policy=POLICY, retry_policy={"minimum_backoff": 30, "maximum_backoff": 30})
-    world.publish("a")
-    fail(world)
-    world.clock.advance(30)
-    fail(world)
-    world.clock.advance(29)
-    assert world.pull("sub") == []
-    world.clock.advance(1)
-    assert world.pull("sub") == ["a"]
+def test_a_retry_policy_that_waits_longer_counts(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", dead_letter_policy=POLICY, retry_policy={"minimum_backoff": 30, "maximum_backoff": 30})
+    harness.publish("a")
+    fail(harness)
+    harness.clock.advance(30)
+    fail(harness)
+    harness.clock.advance(29)
+    assert harness.pull("sub") == []
+    harness.clock.advance(1)
+    assert harness.pull("sub") == ["a"]
 
 
-def test_the_dead_letter_moves_once_its_topic_is_there(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("a")
-    fail(world)
-    fail(world)
-    world.topic_with("letters", topic="dead")
-    world.clock.advance(1)
-    fail(world)
-    assert (world.pull("letters"), queue.backlog("sub").messages) == (["a"], 0)
+def test_the_dead_letter_moves_once_its_topic_is_there(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("a")
+    fail(harness)
+    fail(harness)
+    harness.topic_with("letters", topic="dead")
+    harness.clock.advance(1)
+    fail(harness)
+    assert (harness.pull("letters"), queue.backlog("sub").messages) == (["a"], 0)
     assert failures(queue) == (1, 1, 0)
 
 
-def test_a_dead_letter_topic_that_was_deleted_loses_nothing(world: World, queue: MessageQueue) -> None:
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("a")
-    fail(world)
+def test_a_dead_letter_topic_that_was_deleted_loses_nothing(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("a")
+    fail(harness)
     queue.unregister_topic("dead")
-    fail(world)
-    assert (world.pull("sub"), queue.backlog("sub").messages) == ([], 1)
+    fail(harness)
+    assert (harness.pull("sub"), queue.backlog("sub").messages) == ([], 1)
     assert failures(queue) == (0, 1, 0)
 
 
-def test_an_ordered_message_with_nowhere_to_go_holds_its_key(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", dead_letter_policy=POLICY, enable_message_ordering=True)
-    world.publish("a", "b", key="k")
-    fail(world)
-    fail(world)
-    assert world.pull("sub") == []
-    world.clock.advance(1)
-    assert world.pull("sub") == ["a"]
+def test_an_ordered_message_with_nowhere_to_go_holds_its_key(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", dead_letter_policy=POLICY, enable_message_ordering=True)
+    harness.publish("a", "b", key="k")
+    fail(harness)
+    fail(harness)
+    assert harness.pull("sub") == []
+    harness.clock.advance(1)
+    assert harness.pull("sub") == ["a"]
 
 
-def test_the_log_says_it_and_is_not_filled(world: World, queue: MessageQueue, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_says_it_and_is_not_filled(
+    harness: Harness, queue: MessageQueue, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING, "penstock")
-    world.topic_with("sub", dead_letter_policy=POLICY)
+    harness.topic_with("sub", dead_letter_policy=POLICY)
     assert caplog.messages == ["Subscription sub has a dead letter topic that does not exist: dead"]
     caplog.clear()
-    world.publish("a", "b")
+    harness.publish("a", "b")
     for _ in range(2):
         for message in queue.pull("sub", 2):
             queue.nack(message.ack_id)
     assert caplog.messages == ["A message of sub cannot be dead-lettered, there is no topic dead (1 so far)"]
     caplog.clear()
-    world.clock.advance(70)
+    harness.clock.advance(70)
     for message in queue.pull("sub", 2):
         queue.nack(message.ack_id)
     assert caplog.messages == ["A message of sub cannot be dead-lettered, there is no topic dead (3 so far)"]
 
 
 def test_a_dead_letter_that_nobody_will_read_is_said(
-    world: World, queue: MessageQueue, caplog: pytest.LogCaptureFixture
+    harness: Harness, queue: MessageQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "penstock")
     queue.register_topic("dead")
-    world.topic_with("sub", dead_letter_policy=POLICY)
+    harness.topic_with("sub", dead_letter_policy=POLICY)
     assert caplog.messages == ["Subscription sub has a dead letter topic without a subscription: dead"]
     caplog.clear()
-    world.publish("a")
-    fail(world)
-    fail(world)
+    harness.publish("a")
+    fail(harness)
+    fail(harness)
     assert caplog.messages == ["A dead letter of sub went to dead, which has no subscription (1 so far)"]
     assert failures(queue) == (1, 0, 1)
 
 
-def test_another_trouble_is_said_at_once(world: World, queue: MessageQueue, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_trouble_is_said_at_once(
+    harness: Harness, queue: MessageQueue, caplog: pytest.LogCaptureFixture
+) -> None:
     queue.register_topic("dead")
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("a", "b")
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("a", "b")
     for _ in range(2):
         queue.nack(queue.pull("sub", 1)[0].ack_id)
     queue.unregister_topic("dead")
@@ -139,14 +143,14 @@ def test_another_trouble_is_said_at_once(world: World, queue: MessageQueue, capl
 
 
 def test_a_dead_letter_topic_in_order_needs_no_word(
-    world: World, queue: MessageQueue, caplog: pytest.LogCaptureFixture
+    harness: Harness, queue: MessageQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "penstock")
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy=POLICY)
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy=POLICY)
     queue.register_subscription("plain", "topic", SubscriptionOptions())
-    world.publish("a")
-    fail(world)
-    fail(world)
+    harness.publish("a")
+    fail(harness)
+    fail(harness)
     assert caplog.messages == []
     assert failures(queue) == (1, 0, 0)

@@ -5,111 +5,111 @@ from __future__ import annotations
 import pytest
 
 from penstock import Draft, InvalidArgumentError, MessageQueue, SubscriptionOptions
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 
 def publish(queue: MessageQueue, body: str, key: str = "", delay: float = 0, ttl: float = 0) -> None:
     queue.publish("topic", [Draft(body.encode(), {}, key, delay, ttl)])
 
 
-def test_a_delayed_message_is_invisible_until_its_time(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_a_delayed_message_is_invisible_until_its_time(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     publish(queue, "late", delay=30)
     publish(queue, "now")
-    assert world.drain("sub") == ["now"]
+    assert harness.drain("sub") == ["now"]
     assert queue.peek("sub", 10) == []
     assert queue.backlog("sub") == (1, 4, 0, 0)
-    world.clock.advance(29.999)
-    assert world.pull("sub") == []
-    world.clock.advance(0.001)
-    late = world.take("sub")
+    harness.clock.advance(29.999)
+    assert harness.pull("sub") == []
+    harness.clock.advance(0.001)
+    late = harness.take("sub")
     assert (late.data, late.delivery_attempt) == (b"late", 1)
 
 
-def test_a_delay_holds_back_the_key_and_nobody_else(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", message_ordering=True)
+def test_a_delay_holds_back_the_key_and_nobody_else(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", message_ordering=True)
     publish(queue, "a1", key="a", delay=30)
     publish(queue, "a2", key="a")
     publish(queue, "b1", key="b")
-    assert world.drain("sub") == ["b1"]
+    assert harness.drain("sub") == ["b1"]
     publish(queue, "a3", key="a")
-    assert world.drain("sub") == []
-    world.clock.advance(30)
-    assert world.drain("sub") == ["a1", "a2", "a3"]
+    assert harness.drain("sub") == []
+    harness.clock.advance(30)
+    assert harness.drain("sub") == ["a1", "a2", "a3"]
 
 
-def test_a_delay_counts_behind_an_earlier_message_of_the_key(world: World, queue: MessageQueue) -> None:
+def test_a_delay_counts_behind_an_earlier_message_of_the_key(harness: Harness, queue: MessageQueue) -> None:
     """Held because of its key first, a message is still not delivered before its own time."""
-    world.topic_with("sub", message_ordering=True)
+    harness.topic_with("sub", message_ordering=True)
     publish(queue, "a1", key="a")
     publish(queue, "a2", key="a", delay=30)
     publish(queue, "a3", key="a")
-    assert world.drain("sub") == ["a1"]
-    world.clock.advance(29.999)
-    assert world.drain("sub") == []
-    world.clock.advance(0.001)
-    assert world.drain("sub") == ["a2", "a3"]
+    assert harness.drain("sub") == ["a1"]
+    harness.clock.advance(29.999)
+    assert harness.drain("sub") == []
+    harness.clock.advance(0.001)
+    assert harness.drain("sub") == ["a2", "a3"]
     assert queue.backlog("sub") == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("stage", ["never seen", "delayed", "leased", "waiting"])
-def test_a_message_that_outlived_its_time_is_dropped(world: World, queue: MessageQueue, stage: str) -> None:
-    world.topic_with("sub", ack_deadline_seconds=600)
+def test_a_message_that_outlived_its_time_is_dropped(harness: Harness, queue: MessageQueue, stage: str) -> None:
+    harness.topic_with("sub", ack_deadline_seconds=600)
     publish(queue, "short", delay=5 if stage == "delayed" else 0, ttl=60)
     publish(queue, "long")
     if stage == "delayed":
-        assert world.drain("sub") == ["long"]
+        assert harness.drain("sub") == ["long"]
     if stage in ("leased", "waiting"):
-        leased = world.take("sub")
+        leased = harness.take("sub")
     if stage == "waiting":
         queue.nack_many([leased.ack_id], delay_seconds=600)
-    world.clock.advance(59.999)
+    harness.clock.advance(59.999)
     if stage == "leased":
-        assert world.drain("sub") == ["long"]
-    world.clock.advance(0.001)
-    assert "short" not in world.drain("sub")
+        assert harness.drain("sub") == ["long"]
+    harness.clock.advance(0.001)
+    assert "short" not in harness.drain("sub")
     if stage in ("leased", "waiting"):
         assert queue.ack_many([leased.ack_id]).stale == [leased.ack_id]
     assert queue.backlog("sub") == (0, 0, 0, 0)
     assert queue.statistics().subscriptions[0].dropped == {"expired": 1}
 
 
-def test_a_longer_lease_is_no_longer_life(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_a_longer_lease_is_no_longer_life(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     publish(queue, "short", ttl=60)
-    leased = world.take("sub")
+    leased = harness.take("sub")
     queue.modify_ack_deadline(leased.ack_id, 600)
-    world.clock.advance(60)
+    harness.clock.advance(60)
     assert queue.ack_many([leased.ack_id]).stale == [leased.ack_id]
 
 
 @pytest.mark.parametrize("stage", ["never seen", "leased"])
-def test_a_message_that_outlived_its_time_is_moved(world: World, queue: MessageQueue, stage: str) -> None:
-    world.topic_with("expired", topic="expired")
+def test_a_message_that_outlived_its_time_is_moved(harness: Harness, queue: MessageQueue, stage: str) -> None:
+    harness.topic_with("expired", topic="expired")
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", SubscriptionOptions(lease_seconds=600, expired_topic="expired"))
     queue.publish("topic", [Draft(b"short", {"colour": "red"}, ttl_seconds=60)])
     if stage == "leased":
-        world.take("sub")
-    world.clock.advance(60)
-    assert world.pull("sub") == []
-    moved = world.take("expired")
+        harness.take("sub")
+    harness.clock.advance(60)
+    assert harness.pull("sub") == []
+    moved = harness.take("expired")
     assert (moved.data, moved.attributes["colour"]) == (b"short", "red")
     assert moved.attributes["dead_letter_source_subscription"] == "sub"
     assert queue.backlog("sub") == (0, 0, 0, 0)
 
 
-def test_nowhere_to_move_to_means_dropped(world: World, queue: MessageQueue) -> None:
+def test_nowhere_to_move_to_means_dropped(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", SubscriptionOptions(expired_topic="nowhere"))
     publish(queue, "short", ttl=60)
-    world.clock.advance(60)
-    assert world.pull("sub") == []
+    harness.clock.advance(60)
+    assert harness.pull("sub") == []
     assert queue.backlog("sub") == (0, 0, 0, 0)
     assert queue.statistics().subscriptions[0].dropped == {"expired": 1}
 
 
-def test_a_life_that_ends_inside_a_window_leaves_the_key_in_order(world: World, queue: MessageQueue) -> None:
+def test_a_life_that_ends_inside_a_window_leaves_the_key_in_order(harness: Harness, queue: MessageQueue) -> None:
     """The later one of two held messages ends first; the counts stay right and it never shows up again."""
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", SubscriptionOptions(ordering=True, ordering_window=2))
@@ -117,39 +117,39 @@ def test_a_life_that_ends_inside_a_window_leaves_the_key_in_order(world: World, 
         publish(queue, body, key="k", ttl=ttl)
     first = queue.pull("sub", 10)
     assert [each.data for each in first] == [b"a", b"b"]
-    world.clock.advance(6)
+    harness.clock.advance(6)
     queue.ack_many([each.ack_id for each in first])
-    assert world.drain("sub") == ["c", "e"]
+    assert harness.drain("sub") == ["c", "e"]
     assert queue.backlog("sub") == (0, 0, 0, 0)
     assert queue.engine.broker.state.subscription("sub").lanes == {}
 
 
-def test_what_one_subscription_lets_end_the_other_has_acked(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", "quick")
+def test_what_one_subscription_lets_end_the_other_has_acked(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", "quick")
     publish(queue, "short", ttl=60)
-    assert world.drain("quick") == ["short"]
-    world.clock.advance(60)
-    assert world.drain("sub") == []
+    assert harness.drain("quick") == ["short"]
+    harness.clock.advance(60)
+    assert harness.drain("sub") == []
     assert [each.dropped for each in queue.statistics().subscriptions] == [{"expired": 1}, {}]
 
 
-def test_a_message_handed_back_early_waits_as_long_as_its_holder_says(world: World, queue: MessageQueue) -> None:
+def test_a_message_handed_back_early_waits_as_long_as_its_holder_says(harness: Harness, queue: MessageQueue) -> None:
     policy = {"minimum_backoff": 100, "maximum_backoff": 100}
-    world.topic_with("sub", retry_policy=policy)
-    world.publish("a", "b")
+    harness.topic_with("sub", retry_policy=policy)
+    harness.publish("a", "b")
     a, b = queue.pull("sub", 2)
     queue.nack_many([a.ack_id], delay_seconds=7)
     queue.nack_many([b.ack_id], delay_seconds=0)
-    assert world.pull("sub") == ["b"]
-    world.clock.advance(6.999)
-    assert world.pull("sub") == []
-    world.clock.advance(0.001)
-    assert world.pull("sub") == ["a"]
+    assert harness.pull("sub") == ["b"]
+    harness.clock.advance(6.999)
+    assert harness.pull("sub") == []
+    harness.clock.advance(0.001)
+    assert harness.pull("sub") == ["a"]
 
 
-def test_negative_times_are_refused(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_negative_times_are_refused(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     for draft in (Draft(b"x", delay_seconds=-1), Draft(b"x", ttl_seconds=-1)):
         with pytest.raises(InvalidArgumentError, match="must not be negative"):
             queue.publish("topic", [draft])
-    assert world.pull("sub") == []
+    assert harness.pull("sub") == []

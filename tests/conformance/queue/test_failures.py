@@ -17,7 +17,7 @@ from penstock import (
     TopicOptions,
 )
 from penstock.broker.log import Sizes
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 1}
 
@@ -25,11 +25,11 @@ POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 1}
 
 
 @pytest.mark.parametrize("by", ["nack", "deadline", "modify"])
-def test_dead_letters_need_not_be_in_memory(world: World, by: str) -> None:
+def test_dead_letters_need_not_be_in_memory(harness: Harness, by: str) -> None:
     """What left the cache is read again; each failed message moves exactly once."""
-    queue = world.again(sizes=Sizes(cache_bytes=1))
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy=POLICY)
+    queue = harness.again(sizes=Sizes(cache_bytes=1))
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy=POLICY)
     for number in range(5):
         queue.publish("topic", [b"%d" % number] + [b"-"] * 600)
     leased = [message for message in queue.pull("sub", 5 * 601) if message.data != b"-"]
@@ -39,34 +39,34 @@ def test_dead_letters_need_not_be_in_memory(world: World, by: str) -> None:
         for message in leased:
             queue.modify_ack_deadline(message.ack_id, 0)
     else:
-        world.clock.advance(10)
-        assert world.pull("sub") == []
-    letters = [body for body in world.drain("letters") if body != "-"]
+        harness.clock.advance(10)
+        assert harness.pull("sub") == []
+    letters = [body for body in harness.drain("letters") if body != "-"]
     assert sorted(letters) == ["0", "1", "2", "3", "4"]
     assert queue.backlog("sub").messages == (0 if by == "deadline" else 5 * 600)
 
 
-def test_without_its_topic_a_dead_letter_is_delivered_again(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("a")
+def test_without_its_topic_a_dead_letter_is_delivered_again(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("a")
     for attempt in (1, 2, 3):
-        message = world.take("sub")
+        message = harness.take("sub")
         assert message.delivery_attempt == attempt
         queue.nack(message.ack_id)
-        world.clock.advance(600)  # it waits for its topic
-    world.topic_with("letters", topic="dead")
-    queue.nack(world.take("sub").ack_id)
-    assert world.pull("sub") == []
-    letter = world.take("letters")
+        harness.clock.advance(600)  # it waits for its topic
+    harness.topic_with("letters", topic="dead")
+    queue.nack(harness.take("sub").ack_id)
+    assert harness.pull("sub") == []
+    letter = harness.take("letters")
     assert letter.attributes["dead_letter_source_delivery_count"] == "4"
 
 
-def test_a_dead_letter_is_one_step(world: World, queue: MessageQueue) -> None:
+def test_a_dead_letter_is_one_step(harness: Harness, queue: MessageQueue) -> None:
     """Out of the one and into the other in the same commit, so that no crash can part them."""
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("a")
-    message = world.take("sub")
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("a")
+    message = harness.take("sub")
     commits = []
     commit = queue.engine.journal.commit
     queue.engine.journal.commit = lambda step: (commits.append(step), commit(step))[1]  # type: ignore[method-assign]
@@ -76,49 +76,49 @@ def test_a_dead_letter_is_one_step(world: World, queue: MessageQueue) -> None:
     assert [len(batch.messages) for batch in step.batches] == [1]
 
 
-def test_a_full_dead_letter_queue_does_not_stop_its_source(world: World) -> None:
+def test_a_full_dead_letter_queue_does_not_stop_its_source(harness: Harness) -> None:
     """Where publishes are refused at the cap, a dead letter is still taken: it has nowhere else to be."""
-    queue = world.again(limits=Limits(queue_max_messages=2, refuse_when_full=True))
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy=POLICY)
-    world.publish("x", "y", topic="dead")
-    world.publish("a")
-    world.take("sub")
-    world.clock.advance(10)
-    assert world.pull("sub") == []
+    queue = harness.again(limits=Limits(queue_max_messages=2, refuse_when_full=True))
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy=POLICY)
+    harness.publish("x", "y", topic="dead")
+    harness.publish("a")
+    harness.take("sub")
+    harness.clock.advance(10)
+    assert harness.pull("sub") == []
     assert queue.backlog("sub").messages == 0
-    assert world.drain("letters") == ["x", "y", "a"]
+    assert harness.drain("letters") == ["x", "y", "a"]
 
 
 # ---------------------------------------------------------------------- caps and limits handed in
 
 
-def test_a_full_queue_refuses_the_publish_where_it_is_told_to(world: World) -> None:
-    queue = world.again(limits=Limits(queue_max_messages=2, refuse_when_full=True))
-    world.topic_with("sub")
-    world.publish("a")
+def test_a_full_queue_refuses_the_publish_where_it_is_told_to(harness: Harness) -> None:
+    queue = harness.again(limits=Limits(queue_max_messages=2, refuse_when_full=True))
+    harness.topic_with("sub")
+    harness.publish("a")
     with pytest.raises(ResourceExhaustedError, match="Queue is full: sub"):
-        world.publish("b", "c")
+        harness.publish("b", "c")
     with pytest.raises(InvalidArgumentError):
         queue.publish("topic", [Draft(b"x", {"": "an attribute without a name"})])
     assert queue.statistics().publishes_refused == {"capacity": 1, "invalid": 1}
-    world.publish("b")
-    assert world.drain("sub") == ["a", "b"]
-    world.publish("c", "d")
+    harness.publish("b")
+    assert harness.drain("sub") == ["a", "b"]
+    harness.publish("c", "d")
 
 
-def test_a_limit_of_zero_is_no_limit(world: World) -> None:
-    queue = world.again(limits=Limits(message_max_bytes=0, queue_max_messages=0, queue_max_bytes=0))
-    world.topic_with("sub")
+def test_a_limit_of_zero_is_no_limit(harness: Harness) -> None:
+    queue = harness.again(limits=Limits(message_max_bytes=0, queue_max_messages=0, queue_max_bytes=0))
+    harness.topic_with("sub")
     queue.publish("topic", [b"x" * (11 << 20)])
     queue.publish("topic", [b"x"] * 10_001)
     assert queue.backlog("sub").messages == 10_002
 
 
-def test_limits_are_what_was_handed_in(world: World) -> None:
+def test_limits_are_what_was_handed_in(harness: Harness) -> None:
     limits = Limits(message_max_bytes=10, attributes_max=1, ordering_key_max_bytes=3, reserved_prefixes=("own",))
-    queue = world.again(limits=limits)
-    world.topic_with("sub")
+    queue = harness.again(limits=limits)
+    harness.topic_with("sub")
     for message, text in [
         (InternalMessage(b"x" * 11), "Message size exceeds maximum of 10 bytes"),
         (InternalMessage(b"", {"a": "", "b": ""}), "A message may have at most 1 attributes"),
@@ -130,33 +130,33 @@ def test_limits_are_what_was_handed_in(world: World) -> None:
     queue.publish("topic", [InternalMessage(b"", {"goog": ""})])
 
 
-def test_limits_that_name_no_prefix_leave_the_reserved_one(world: World) -> None:
+def test_limits_that_name_no_prefix_leave_the_reserved_one(harness: Harness) -> None:
     """004 BR-017, also for a queue with limits of its own."""
-    queue = world.again(limits=Limits(message_max_bytes=10))
-    world.topic_with("sub")
+    queue = harness.again(limits=Limits(message_max_bytes=10))
+    harness.topic_with("sub")
     with pytest.raises(InvalidArgumentError, match="Attribute key uses a reserved prefix: goog-x"):
         queue.publish("topic", [InternalMessage(b"", {"goog-x": ""})])
 
 
-def test_what_a_full_queue_refused_has_no_age(world: World) -> None:
-    queue = world.again(limits=Limits(queue_max_messages=1))
-    world.topic_with("sub")
-    world.publish("a", "discarded")
-    world.clock.advance(5)
-    queue.ack(world.take("sub").ack_id)
+def test_what_a_full_queue_refused_has_no_age(harness: Harness) -> None:
+    queue = harness.again(limits=Limits(queue_max_messages=1))
+    harness.topic_with("sub")
+    harness.publish("a", "discarded")
+    harness.clock.advance(5)
+    queue.ack(harness.take("sub").ack_id)
     assert queue.backlog("sub").messages == 0
     assert queue.oldest_unacked_age_seconds("sub") == 0
 
 
-def test_what_a_caller_does_to_its_dictionary_later_is_its_own_affair(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", "other")
+def test_what_a_caller_does_to_its_dictionary_later_is_its_own_affair(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", "other")
     mine = {"colour": "red"}
     queue.publish("topic", [InternalMessage(b"a", mine), Draft(b"b", mine)])
     mine["colour"] = "blue"
     pulled = queue.pull("sub", 10)
     assert [message.attributes for message in pulled] == [{"colour": "red"}] * 2
     pulled[0].attributes["colour"] = "green"
-    assert world.take("other").attributes == {"colour": "red"}
+    assert harness.take("other").attributes == {"colour": "red"}
 
 
 # ---------------------------------------------------------------------- publish once
@@ -166,34 +166,34 @@ def once(queue: MessageQueue, sequence: int, *bodies: bytes, epoch: int = 1) -> 
     return queue.publish("topic", [Draft(body) for body in bodies], Once("spark", epoch, sequence))
 
 
-def test_a_repeated_publish_has_the_first_answer_and_is_stored_once(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_a_repeated_publish_has_the_first_answer_and_is_stored_once(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     first = once(queue, 1, b"a", b"b")
     second = once(queue, 2, b"c")
-    world.publish("d")
+    harness.publish("d")
     assert once(queue, 1, b"a", b"b") == first
     assert once(queue, 2, b"c") == second
-    assert world.drain("sub") == ["a", "b", "c", "d"]
+    assert harness.drain("sub") == ["a", "b", "c", "d"]
 
 
-def test_sequences_may_come_in_any_order(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_sequences_may_come_in_any_order(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     seven, three = once(queue, 7, b"seven"), once(queue, 3, b"three")
     assert (once(queue, 7, b"seven"), once(queue, 3, b"three")) == (seven, three)
-    assert world.drain("sub") == ["seven", "three"]
+    assert harness.drain("sub") == ["seven", "three"]
 
 
-def test_an_old_epoch_is_refused(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_an_old_epoch_is_refused(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     once(queue, 1, b"a", epoch=1)
     once(queue, 1, b"b", epoch=2)  # a new epoch numbers anew
     with pytest.raises(FailedPreconditionError, match="Producer spark is at epoch 2; epoch 1 is over"):
         once(queue, 2, b"c", epoch=1)
-    assert world.drain("sub") == ["a", "b"]
+    assert harness.drain("sub") == ["a", "b"]
 
 
-def test_a_repeat_with_another_count_is_refused(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_a_repeat_with_another_count_is_refused(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     once(queue, 1, b"a", b"b")
     with pytest.raises(InvalidArgumentError, match="Sequence 1 was taken with 2 messages, not 1"):
         once(queue, 1, b"a")
@@ -201,19 +201,19 @@ def test_a_repeat_with_another_count_is_refused(world: World, queue: MessageQueu
         queue.publish("topic", [b"x"], Once("", 1, 1))
 
 
-def test_a_producer_is_known_per_topic_and_forgotten_when_long_silent(world: World) -> None:
-    queue = world.again(limits=Limits(producer_idle_seconds=1000))
+def test_a_producer_is_known_per_topic_and_forgotten_when_long_silent(harness: Harness) -> None:
+    queue = harness.again(limits=Limits(producer_idle_seconds=1000))
     queue.register_topic("topic", TopicOptions(retention_seconds=10**6))
     queue.register_topic("other", TopicOptions(retention_seconds=10**6))
     once(queue, 1, b"a")
     queue.publish("other", [b"a"], Once("spark", 1, 1))
     assert len(queue.read("other", 0, 10)) == 1
-    world.clock.advance(900)
+    harness.clock.advance(900)
     once(queue, 2, b"b")
-    world.clock.advance(900)
+    harness.clock.advance(900)
     once(queue, 1, b"a")  # spoken to within the last 1000 seconds
     assert len(queue.read("topic", 0, 10)) == 2
-    world.clock.advance(1100)
+    harness.clock.advance(1100)
     once(queue, 1, b"a")
     assert len(queue.read("topic", 0, 10)) == 3
 
@@ -221,12 +221,12 @@ def test_a_producer_is_known_per_topic_and_forgotten_when_long_silent(world: Wor
 # ---------------------------------------------------------------------- leases without a deadline
 
 
-def test_an_endless_lease_ends_only_by_its_holder(world: World, queue: MessageQueue) -> None:
+def test_an_endless_lease_ends_only_by_its_holder(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", SubscriptionOptions(retention_seconds=0))
-    world.publish("a")
+    harness.publish("a")
     (held,) = queue.lease("sub", 1, lease_seconds=float("inf"))
-    world.clock.advance(10**7)
-    assert world.pull("sub") == []
+    harness.clock.advance(10**7)
+    assert harness.pull("sub") == []
     queue.nack(held.receipt)
-    assert world.pull("sub") == ["a"]
+    assert harness.pull("sub") == ["a"]

@@ -19,32 +19,32 @@ from penstock.broker.model import SECOND, Batch, Message
 from penstock.broker.names import first_id, parse_receipt, receipt
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Commit
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 from tests.simulation.stores import RecordingJournal
 
 LENIENT = SubscriptionOptions(strict_receipts=False)
 
 
-def ids_of(world: World) -> list[str]:
-    world.topic_with("sub")
-    return world.publish(*"abcdefgh")
+def ids_of(harness: Harness) -> list[str]:
+    harness.topic_with("sub")
+    return harness.publish(*"abcdefgh")
 
 
-def test_two_new_stores_share_no_message_id(world: World, tmp_path: Path) -> None:
-    other = World(world.kind, tmp_path / "other")
+def test_two_new_stores_share_no_message_id(harness: Harness, tmp_path: Path) -> None:
+    other = Harness(harness.kind, tmp_path / "other")
     try:
-        assert set(ids_of(world)).isdisjoint(ids_of(other))
-        assert world.queue.identity != other.queue.identity
+        assert set(ids_of(harness)).isdisjoint(ids_of(other))
+        assert harness.queue.identity != other.queue.identity
     finally:
         other.close()
 
 
-def test_ids_are_numbers_of_nineteen_digits_that_count_up(world: World) -> None:
+def test_ids_are_numbers_of_nineteen_digits_that_count_up(harness: Harness) -> None:
     """As Pub/Sub's own look, so that whoever sorts or stores them as numbers may."""
-    ids = ids_of(world)
+    ids = ids_of(harness)
     assert {len(each) for each in ids} == {19}
     assert ids == sorted(ids) == [str(int(ids[0]) + place) for place in range(8)]
-    assert [message.id for message in world.queue.pull("sub", 8)] == ids
+    assert [message.id for message in harness.queue.pull("sub", 8)] == ids
 
 
 @given(st.lists(st.integers(1, 2**126 - 1), min_size=2, max_size=2, unique=True), st.integers(1, 10**7))
@@ -68,7 +68,7 @@ def test_a_thousand_stores_share_no_id() -> None:
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_store_keeps_its_identity_and_its_ids(durable: World, crash: bool) -> None:
+def test_a_store_keeps_its_identity_and_its_ids(durable: Harness, crash: bool) -> None:
     ids = ids_of(durable)
     before, topic = durable.queue.identity, durable.queue.get_topic("topic")
     held = durable.take("sub")
@@ -80,32 +80,32 @@ def test_a_store_keeps_its_identity_and_its_ids(durable: World, crash: bool) -> 
     assert durable.publish("later") == [str(int(ids[-1]) + 1)]
 
 
-def test_a_topic_made_again_is_another(world: World) -> None:
-    first = ids_of(world)
-    topic = world.queue.get_topic("topic")
-    world.queue.unregister_topic("topic")
-    world.queue.register_topic("topic")
-    again = world.queue.get_topic("topic")
+def test_a_topic_made_again_is_another(harness: Harness) -> None:
+    first = ids_of(harness)
+    topic = harness.queue.get_topic("topic")
+    harness.queue.unregister_topic("topic")
+    harness.queue.register_topic("topic")
+    again = harness.queue.get_topic("topic")
     assert topic is not None
     assert again is not None
-    assert topic.identity.startswith(world.queue.identity)
-    assert again.identity.startswith(world.queue.identity)
+    assert topic.identity.startswith(harness.queue.identity)
+    assert again.identity.startswith(harness.queue.identity)
     assert topic.identity != again.identity
-    assert set(first).isdisjoint(world.publish("a"))
+    assert set(first).isdisjoint(harness.publish("a"))
 
 
 # ---------------------------------------------------------------------- receipts
 
 
-def test_the_receipts_a_stranger_would_try_settle_nothing(world: World) -> None:
+def test_the_receipts_a_stranger_would_try_settle_nothing(harness: Harness) -> None:
     """Numbers, offsets and counts are small: all of them together must not be enough."""
-    world.topic_with("sub")
-    world.publish("a", "b")
-    held = world.queue.pull("sub", 2)
+    harness.topic_with("sub")
+    harness.publish("a", "b")
+    held = harness.queue.pull("sub", 2)
     guesses = [receipt(*parts) for parts in product(range(1, 5), range(2), range(-1, 50))]
-    settled = world.queue.ack_many(guesses)
+    settled = harness.queue.ack_many(guesses)
     assert not set(guesses) - set(settled.stale) - set(settled.malformed)
-    assert world.queue.ack_many([each.ack_id for each in held])[:2] == ([], [])
+    assert harness.queue.ack_many([each.ack_id for each in held])[:2] == ([], [])
 
 
 @settings(max_examples=200)
@@ -127,31 +127,31 @@ def test_no_receipt_can_be_made_from_others(data: st.DataObject) -> None:
     assert queue.ack_many([again.ack_id]).stale == []
 
 
-def test_a_publishers_receipt_is_not_guessed_either(world: World) -> None:
+def test_a_publishers_receipt_is_not_guessed_either(harness: Harness) -> None:
     """Put Message answers with a pop receipt, before any delivery."""
-    world.queue.register_topic("topic")
-    world.queue.register_subscription("sub", "topic", LENIENT)
-    world.publish("a", "b")
-    number = world.queue.engine.broker.state.subscription("sub").number
+    harness.queue.register_topic("topic")
+    harness.queue.register_subscription("sub", "topic", LENIENT)
+    harness.publish("a", "b")
+    number = harness.queue.engine.broker.state.subscription("sub").number
     for stamp in range(-1, 100):
-        assert world.queue.ack_many([receipt(number, 0, stamp)])[:2] != ([], [])
-    good = world.queue.engine.broker.publisher_receipt(number, 1)
-    assert world.queue.ack_many([good])[:2] == ([], [])
-    assert world.pull("sub") == ["a"]
+        assert harness.queue.ack_many([receipt(number, 0, stamp)])[:2] != ([], [])
+    good = harness.queue.engine.broker.publisher_receipt(number, 1)
+    assert harness.queue.ack_many([good])[:2] == ([], [])
+    assert harness.pull("sub") == ["a"]
 
 
-def test_an_exchanged_receipt_is_drawn_anew(world: World) -> None:
-    world.topic_with("sub")
-    world.publish("a")
-    held = world.take("sub")
-    renewed = world.queue.replace_body(held.ack_id, b"b", 30)
+def test_an_exchanged_receipt_is_drawn_anew(harness: Harness) -> None:
+    harness.topic_with("sub")
+    harness.publish("a")
+    held = harness.take("sub")
+    renewed = harness.queue.replace_body(held.ack_id, b"b", 30)
     old, new = parse_receipt(held.ack_id), parse_receipt(renewed)
     assert old is not None
     assert new is not None
     assert abs(old[2] - new[2]) > 1000
     with pytest.raises(InvalidArgumentError):
-        world.queue.ack(held.ack_id)
-    world.queue.ack(renewed)
+        harness.queue.ack(held.ack_id)
+    harness.queue.ack(renewed)
 
 
 # ---------------------------------------------------------------------- stores of earlier releases

@@ -8,109 +8,109 @@ from typing import Any
 import pytest
 
 from penstock import Draft, InternalMessage, MessageQueue, SubscriptionOptions
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 
-def ordered(world: World, window: int = 1, **options: Any) -> MessageQueue:
-    world.queue.register_topic("topic")
+def ordered(harness: Harness, window: int = 1, **options: Any) -> MessageQueue:
+    harness.queue.register_topic("topic")
     chosen = SubscriptionOptions(ordering=True, ordering_window=window, **options)
-    world.queue.register_subscription("sub", "topic", chosen)
-    return world.queue
+    harness.queue.register_subscription("sub", "topic", chosen)
+    return harness.queue
 
 
 def texts(messages: list[InternalMessage]) -> list[str]:
     return [message.data.decode() for message in messages]
 
 
-def test_a_window_lets_so_many_of_a_key_out(world: World) -> None:
-    queue = ordered(world, window=3)
-    world.publish("a0", "a1", "a2", "a3", "a4", key="a")
-    world.publish("b0", key="b")
+def test_a_window_lets_so_many_of_a_key_out(harness: Harness) -> None:
+    queue = ordered(harness, window=3)
+    harness.publish("a0", "a1", "a2", "a3", "a4", key="a")
+    harness.publish("b0", key="b")
     first = queue.pull("sub", 10)
     assert texts(first) == ["a0", "a1", "a2", "b0"]
     queue.ack(first[1].ack_id)
-    assert world.pull("sub") == ["a3"]
-    assert world.pull("sub") == []
+    assert harness.pull("sub") == ["a3"]
+    assert harness.pull("sub") == []
 
 
 @pytest.mark.parametrize("by", ["nack", "deadline"])
-def test_a_return_brings_back_the_later_ones_of_the_key(world: World, by: str) -> None:
+def test_a_return_brings_back_the_later_ones_of_the_key(harness: Harness, by: str) -> None:
     """In order, and with dead receipts; the earlier one and the other key are left alone."""
-    queue = ordered(world, window=3)
-    world.publish("a0", "a1", "a2", "a3", key="a")
-    world.publish("b0", key="b")
+    queue = ordered(harness, window=3)
+    harness.publish("a0", "a1", "a2", "a3", key="a")
+    harness.publish("b0", key="b")
     a0, a1, a2, b0 = queue.pull("sub", 10)
     if by == "nack":
         queue.nack(a1.ack_id)
     else:
         for message in (a0, a2, b0):
             queue.modify_ack_deadline(message.ack_id, 60)
-        world.clock.advance(10)
+        harness.clock.advance(10)
     again = queue.pull("sub", 10)
     assert texts(again) == ["a1", "a2"]
     assert queue.ack_many([a2.ack_id]).stale == [a2.ack_id]
     for message in (a0, b0, *again):
         queue.ack(message.ack_id)
-    assert world.drain("sub") == ["a3"]
+    assert harness.drain("sub") == ["a3"]
     assert queue.backlog("sub") == (0, 0, 0, 0)
 
 
-def test_a_backoff_holds_back_the_whole_key_and_no_other(world: World) -> None:
-    queue = ordered(world, window=2, retry_minimum_seconds=10, retry_maximum_seconds=10)
-    world.publish("a0", "a1", key="a")
+def test_a_backoff_holds_back_the_whole_key_and_no_other(harness: Harness) -> None:
+    queue = ordered(harness, window=2, retry_minimum_seconds=10, retry_maximum_seconds=10)
+    harness.publish("a0", "a1", key="a")
     a0, _ = queue.pull("sub", 10)
     queue.nack(a0.ack_id)
-    world.publish("a2", key="a")
-    world.publish("b0", key="b")
-    world.publish("free")
-    assert world.drain("sub") == ["b0", "free"]
-    world.clock.advance(10)
-    assert world.drain("sub") == ["a0", "a1", "a2"]
+    harness.publish("a2", key="a")
+    harness.publish("b0", key="b")
+    harness.publish("free")
+    assert harness.drain("sub") == ["b0", "free"]
+    harness.clock.advance(10)
+    assert harness.drain("sub") == ["a0", "a1", "a2"]
 
 
-def test_a_dead_letter_unblocks_its_key(world: World) -> None:
-    world.topic_with("letters", topic="dead")
-    queue = ordered(world, dead_letter_topic="dead", max_delivery_attempts=2)
-    world.publish("a0", "a1", key="a")
+def test_a_dead_letter_unblocks_its_key(harness: Harness) -> None:
+    harness.topic_with("letters", topic="dead")
+    queue = ordered(harness, dead_letter_topic="dead", max_delivery_attempts=2)
+    harness.publish("a0", "a1", key="a")
     for _ in range(2):
-        message = world.take("sub")
+        message = harness.take("sub")
         assert message.data == b"a0"
         queue.nack(message.ack_id)
-    assert world.drain("sub") == ["a1"]
-    assert world.drain("letters") == ["a0"]
+    assert harness.drain("sub") == ["a1"]
+    assert harness.drain("letters") == ["a0"]
 
 
-def test_thousands_of_keys_flow_while_one_is_stuck(world: World) -> None:
-    queue = ordered(world)
-    world.publish("stuck-0", "stuck-1", key="stuck")
-    world.take("sub")
+def test_thousands_of_keys_flow_while_one_is_stuck(harness: Harness) -> None:
+    queue = ordered(harness)
+    harness.publish("stuck-0", "stuck-1", key="stuck")
+    harness.take("sub")
     queue.publish("topic", [Draft(b"%d" % number, {}, f"key-{number}") for number in range(2000)])
     seen = [each.data for each in queue.pull("sub", 3000)]
     assert seen == [b"%d" % number for number in range(2000)]
 
 
-def test_a_subscription_without_ordering_ignores_keys(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
-    world.publish("a0", "a1", key="a")
-    assert world.pull("sub") == ["a0", "a1"]
+def test_a_subscription_without_ordering_ignores_keys(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
+    harness.publish("a0", "a1", key="a")
+    assert harness.pull("sub") == ["a0", "a1"]
 
 
-def test_looking_again_and_again_leaves_nothing_behind(world: World) -> None:
+def test_looking_again_and_again_leaves_nothing_behind(harness: Harness) -> None:
     """A peek looks ahead in the lane; a thousand of them must not fill the index."""
-    queue = ordered(world, window=5)
-    world.publish("a0", "a1", "a2", key="a")
-    queue.nack(world.take("sub").ack_id)
+    queue = ordered(harness, window=5)
+    harness.publish("a0", "a1", "a2", key="a")
+    queue.nack(harness.take("sub").ack_id)
     for _ in range(1000):
         assert len(queue.peek("sub", 1)) == 1
     assert len(queue.engine.broker.state.subscription("sub").lane_ready) < 200
-    assert world.drain("sub") == ["a0", "a1", "a2"]
+    assert harness.drain("sub") == ["a0", "a1", "a2"]
 
 
 @pytest.mark.parametrize("window", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_schedule_of_failures_breaks_the_order(world: World, window: int, seed: int) -> None:
+def test_no_schedule_of_failures_breaks_the_order(harness: Harness, window: int, seed: int) -> None:
     """Whatever is acked, nacked, extended or forgotten: a message is acked only after all before it of its key."""
-    queue, chance = ordered(world, window=window), random.Random(seed)
+    queue, chance = ordered(harness, window=window), random.Random(seed)
     published = [(f"k{chance.randrange(3)}", number) for number in range(60)]
     for key, number in published:
         queue.publish("topic", [Draft(b"%d" % number, {}, key)])
@@ -125,6 +125,6 @@ def test_no_schedule_of_failures_breaks_the_order(world: World, window: int, see
             elif choice < 0.8:
                 queue.nack_many([message.ack_id])
         if chance.random() < 0.2:
-            world.clock.advance(11)
+            harness.clock.advance(11)
     assert queue.backlog("sub") == (0, 0, 0, 0)
     assert queue.engine.broker.state.subscription("sub").lanes == {}

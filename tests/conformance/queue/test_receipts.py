@@ -6,18 +6,18 @@ import pytest
 
 from penstock import InvalidArgumentError, MessageQueue, SubscriptionOptions
 from penstock.broker.log import Sizes
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 LENIENT = SubscriptionOptions(lease_seconds=10, strict_receipts=False)
 
 
 @pytest.fixture
-def lenient(world: World) -> World:
+def lenient(harness: Harness) -> Harness:
     """A topic with one lenient subscription and one strict one."""
-    world.queue.register_topic("topic")
-    world.queue.register_subscription("sub", "topic", LENIENT)
-    world.queue.register_subscription("strict", "topic")
-    return world
+    harness.queue.register_topic("topic")
+    harness.queue.register_subscription("sub", "topic", LENIENT)
+    harness.queue.register_subscription("strict", "topic")
+    return harness
 
 
 def put_receipt(queue: MessageQueue, offset: int, name: str = "sub") -> str:
@@ -27,7 +27,7 @@ def put_receipt(queue: MessageQueue, offset: int, name: str = "sub") -> str:
     return queue.engine.broker.publisher_receipt(subscription.number, offset)
 
 
-def test_a_lenient_receipt_is_good_until_the_next_delivery(lenient: World) -> None:
+def test_a_lenient_receipt_is_good_until_the_next_delivery(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("a", "b")
     a, b = queue.pull("sub", 2)
@@ -41,7 +41,7 @@ def test_a_lenient_receipt_is_good_until_the_next_delivery(lenient: World) -> No
     queue.ack(again.ack_id)
 
 
-def test_a_lenient_receipt_may_extend_what_has_lapsed(lenient: World) -> None:
+def test_a_lenient_receipt_may_extend_what_has_lapsed(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("a")
     a = lenient.take("sub")
@@ -54,7 +54,7 @@ def test_a_lenient_receipt_may_extend_what_has_lapsed(lenient: World) -> None:
     assert lenient.pull("sub") == ["a"]
 
 
-def test_a_message_handed_back_has_no_holder(lenient: World) -> None:
+def test_a_message_handed_back_has_no_holder(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("a")
     a = lenient.take("sub")
@@ -63,9 +63,9 @@ def test_a_message_handed_back_has_no_holder(lenient: World) -> None:
 
 
 @pytest.mark.parametrize("cache_bytes", [1, 10**6])
-def test_what_was_put_can_be_deleted_by_its_publisher(world: World, cache_bytes: int) -> None:
+def test_what_was_put_can_be_deleted_by_its_publisher(harness: Harness, cache_bytes: int) -> None:
     """Before anybody pulls, in any order, and never twice."""
-    queue = world.again(sizes=Sizes(cache_bytes=cache_bytes))
+    queue = harness.again(sizes=Sizes(cache_bytes=cache_bytes))
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", LENIENT)
     for body in "abcde":
@@ -74,11 +74,11 @@ def test_what_was_put_can_be_deleted_by_its_publisher(world: World, cache_bytes:
     assert queue.ack_many([put_receipt(queue, places[3]), put_receipt(queue, places[1])]).stale == []
     assert queue.backlog("sub").messages == 5 * 601 - 2
     assert queue.ack_many([put_receipt(queue, places[3])]).stale == [put_receipt(queue, places[3])]
-    assert [body for body in world.drain("sub") if body != "-"] == ["a", "c", "e"]
+    assert [body for body in harness.drain("sub") if body != "-"] == ["a", "c", "e"]
     assert queue.backlog("sub") == (0, 0, 0, 0)
 
 
-def test_the_publishers_receipt_dies_with_the_first_delivery(lenient: World) -> None:
+def test_the_publishers_receipt_dies_with_the_first_delivery(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("a")
     lenient.take("sub")
@@ -87,7 +87,7 @@ def test_the_publishers_receipt_dies_with_the_first_delivery(lenient: World) -> 
     assert queue.backlog("sub").messages == 1
 
 
-def test_the_publishers_receipt_stays_dead_after_the_message_was_handed_back(lenient: World) -> None:
+def test_the_publishers_receipt_stays_dead_after_the_message_was_handed_back(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("a")
     queue.nack(queue.pull("sub", 1)[0].ack_id)
@@ -95,7 +95,7 @@ def test_the_publishers_receipt_stays_dead_after_the_message_was_handed_back(len
     assert lenient.pull("sub") == ["a"]
 
 
-def test_a_strict_subscription_knows_no_publishers_receipts(lenient: World) -> None:
+def test_a_strict_subscription_knows_no_publishers_receipts(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("a")
     old = put_receipt(queue, 0, "strict")
@@ -103,7 +103,7 @@ def test_a_strict_subscription_knows_no_publishers_receipts(lenient: World) -> N
     assert lenient.pull("strict") == ["a"]
 
 
-def test_the_publisher_may_change_what_it_put(lenient: World) -> None:
+def test_the_publisher_may_change_what_it_put(lenient: Harness) -> None:
     """A new body and a time before which nobody sees it."""
     queue = lenient.queue
     lenient.publish("a", "b")
@@ -115,7 +115,7 @@ def test_the_publisher_may_change_what_it_put(lenient: World) -> None:
     assert queue.ack_many([renewed]).stale == [renewed]
 
 
-def test_a_replaced_body_is_seen_by_this_subscription_only(lenient: World) -> None:
+def test_a_replaced_body_is_seen_by_this_subscription_only(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("original")
     first = lenient.take("sub")
@@ -132,26 +132,26 @@ def test_a_replaced_body_is_seen_by_this_subscription_only(lenient: World) -> No
     assert [message.data for message in queue.read("topic", 0, 1)] == [b"original"]
 
 
-def test_a_replaced_body_moves_to_the_dead_letters(world: World, queue: MessageQueue) -> None:
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 1})
-    world.publish("original")
-    queue.nack(queue.replace_body(world.take("sub").ack_id, b"replaced", 10))
-    assert world.drain("letters") == ["replaced"]
+def test_a_replaced_body_moves_to_the_dead_letters(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 1})
+    harness.publish("original")
+    queue.nack(queue.replace_body(harness.take("sub").ack_id, b"replaced", 10))
+    assert harness.drain("letters") == ["replaced"]
 
 
-def test_exactly_once_is_strict(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", enable_exactly_once_delivery=True)
-    world.publish("a")
-    first = world.take("sub")
-    world.clock.advance(10)
+def test_exactly_once_is_strict(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", enable_exactly_once_delivery=True)
+    harness.publish("a")
+    first = harness.take("sub")
+    harness.clock.advance(10)
     assert queue.ack_many([first.ack_id]).stale == [first.ack_id]
-    second = world.take("sub")
+    second = harness.take("sub")
     assert queue.ack_many([first.ack_id, second.ack_id]).stale == [first.ack_id]
     assert queue.ack_many([second.ack_id]).stale == [second.ack_id]
 
 
-def test_each_receipt_of_many_is_judged_by_itself(lenient: World) -> None:
+def test_each_receipt_of_many_is_judged_by_itself(lenient: Harness) -> None:
     queue = lenient.queue
     lenient.publish("a", "b")
     a, b = queue.pull("strict", 2)

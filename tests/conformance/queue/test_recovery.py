@@ -8,116 +8,116 @@ from itertools import count
 import pytest
 
 from penstock import Draft, FailedPreconditionError, Limits, MessageQueue, Once, SubscriptionOptions, TopicOptions
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 LENIENT = SubscriptionOptions(strict_receipts=False)
 
 
-def leases(world: World) -> None:
-    world.topic_with("sub", ack_deadline_seconds=60)
-    world.publish("a", "b", "c", "d")
-    queue = world.queue
+def leases(harness: Harness) -> None:
+    harness.topic_with("sub", ack_deadline_seconds=60)
+    harness.publish("a", "b", "c", "d")
+    queue = harness.queue
     a, b, c, _ = queue.pull("sub", 4)
     queue.ack(b.ack_id)
-    world.clock.advance(5)
+    harness.clock.advance(5)
     queue.modify_ack_deadline(a.ack_id, 100)
     queue.nack(c.ack_id)
 
 
-def attempts(world: World) -> None:
-    world.topic_with("sub", retry_policy={"minimum_backoff": 10, "maximum_backoff": 100})
-    world.publish("a", "b")
+def attempts(harness: Harness) -> None:
+    harness.topic_with("sub", retry_policy={"minimum_backoff": 10, "maximum_backoff": 100})
+    harness.publish("a", "b")
     for _ in range(3):
-        for message in world.queue.pull("sub", 2):
-            world.queue.nack(message.ack_id)
-        world.clock.advance(45)
+        for message in harness.queue.pull("sub", 2):
+            harness.queue.nack(message.ack_id)
+        harness.clock.advance(45)
 
 
-def rewritten(world: World) -> None:
-    world.topic_with("sub", "other")
-    world.publish("a", "b")
-    world.queue.replace_body(world.take("sub").ack_id, b"replaced", 30)
+def rewritten(harness: Harness) -> None:
+    harness.topic_with("sub", "other")
+    harness.publish("a", "b")
+    harness.queue.replace_body(harness.take("sub").ack_id, b"replaced", 30)
 
 
-def lanes(world: World) -> None:
-    world.queue.register_topic("topic")
+def lanes(harness: Harness) -> None:
+    harness.queue.register_topic("topic")
     options = SubscriptionOptions(ordering=True, ordering_window=2, retry_minimum_seconds=5, retry_maximum_seconds=5)
-    world.queue.register_subscription("sub", "topic", options)
+    harness.queue.register_subscription("sub", "topic", options)
     for key in "abc":
-        world.publish(*(f"{key}{number}" for number in range(5)), key=key)
-    messages = world.queue.pull("sub", 10)
-    world.queue.nack(messages[0].ack_id)
-    world.queue.ack(messages[2].ack_id)
+        harness.publish(*(f"{key}{number}" for number in range(5)), key=key)
+    messages = harness.queue.pull("sub", 10)
+    harness.queue.nack(messages[0].ack_id)
+    harness.queue.ack(messages[2].ack_id)
 
 
-def skips(world: World) -> None:
-    world.again(limits=Limits(queue_max_messages=3))
-    world.topic_with("sub")
-    world.publish("a", "b", "c", "discarded")
-    for message in world.queue.pull("sub", 2):
-        world.queue.ack(message.ack_id)
-    world.publish("d", "e", "discarded as well")
+def skips(harness: Harness) -> None:
+    harness.again(limits=Limits(queue_max_messages=3))
+    harness.topic_with("sub")
+    harness.publish("a", "b", "c", "discarded")
+    for message in harness.queue.pull("sub", 2):
+        harness.queue.ack(message.ack_id)
+    harness.publish("d", "e", "discarded as well")
 
 
-def adopted(world: World) -> None:
-    world.queue.register_topic("topic")
-    world.queue.register_subscription("sub", "topic", LENIENT)
-    world.publish("a", "b", "c", "d")
-    number = world.queue.engine.broker.state.subscription("sub").number
-    world.queue.ack(world.queue.engine.broker.publisher_receipt(number, 2))
-    world.queue.replace_body(world.queue.engine.broker.publisher_receipt(number, 1), b"changed", 30)
+def adopted(harness: Harness) -> None:
+    harness.queue.register_topic("topic")
+    harness.queue.register_subscription("sub", "topic", LENIENT)
+    harness.publish("a", "b", "c", "d")
+    number = harness.queue.engine.broker.state.subscription("sub").number
+    harness.queue.ack(harness.queue.engine.broker.publisher_receipt(number, 2))
+    harness.queue.replace_body(harness.queue.engine.broker.publisher_receipt(number, 1), b"changed", 30)
 
 
-def delays(world: World) -> None:
-    world.topic_with("sub")
-    world.queue.publish("topic", [Draft(b"late", delay_seconds=60, ttl_seconds=100), Draft(b"short", ttl_seconds=5)])
-    world.queue.pull("sub", 10)
+def delays(harness: Harness) -> None:
+    harness.topic_with("sub")
+    harness.queue.publish("topic", [Draft(b"late", delay_seconds=60, ttl_seconds=100), Draft(b"short", ttl_seconds=5)])
+    harness.queue.pull("sub", 10)
 
 
-def snapshots(world: World) -> None:
-    leases(world)
-    world.queue.create_snapshot("snapshot", "sub")
-    world.publish("e")
-    world.queue.seek_to_snapshot("sub", "snapshot")
-    world.queue.pull("sub", 2)
+def snapshots(harness: Harness) -> None:
+    leases(harness)
+    harness.queue.create_snapshot("snapshot", "sub")
+    harness.publish("e")
+    harness.queue.seek_to_snapshot("sub", "snapshot")
+    harness.queue.pull("sub", 2)
 
 
-def producers(world: World) -> None:
-    world.topic_with("sub")
+def producers(harness: Harness) -> None:
+    harness.topic_with("sub")
     for sequence in (1, 2, 5):
-        world.queue.publish("topic", [b"x"], Once("spark", 3, sequence))
+        harness.queue.publish("topic", [b"x"], Once("spark", 3, sequence))
 
 
-def documents(world: World) -> None:
-    broker = world.queue.engine.broker
+def documents(harness: Harness) -> None:
+    broker = harness.queue.engine.broker
     broker.put_document("schema", "one", b"\x00body")
     broker.put_document("schema", "two", b"")
     broker.put_document("policy", "three", b"3")
     broker.remove_document("schema", "two")
-    world.queue.register_topic("topic")
+    harness.queue.register_topic("topic")
 
 
-def options(world: World) -> None:
+def options(harness: Harness) -> None:
     kept = TopicOptions(retention_seconds=5, retention_bytes=7, labels={"a": "b"}, extras={"c": "d"})
-    world.queue.register_topic("topic", kept)
-    world.queue.register_topic("gone")
+    harness.queue.register_topic("topic", kept)
+    harness.queue.register_topic("gone")
     chosen = SubscriptionOptions(
         lease_seconds=33, strict_receipts=False, exactly_once=True, filter="attributes:x", dead_letter_topic="dead",
         max_delivery_attempts=9, expired_topic="expired", flow_max_messages=4, flow_max_bytes=5, retention_seconds=6,
         retain_acked=True, expiration_seconds=10**6, labels={"l": "m"}, extras={"n": "o"},
     )  # fmt: skip
-    world.queue.register_subscription("sub", "topic", chosen)
-    world.queue.register_subscription("detached", "gone")
-    world.queue.unregister_topic("gone")
-    world.queue.register_subscription("deleted", "topic")
-    world.queue.unregister_subscription("deleted")
+    harness.queue.register_subscription("sub", "topic", chosen)
+    harness.queue.register_subscription("detached", "gone")
+    harness.queue.unregister_topic("gone")
+    harness.queue.register_subscription("deleted", "topic")
+    harness.queue.unregister_subscription("deleted")
 
 
-def dead_letters(world: World) -> None:
-    world.topic_with("letters", topic="dead")
-    world.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 1})
-    world.publish("a", "b")
-    world.queue.nack(world.take("sub").ack_id)
+def dead_letters(harness: Harness) -> None:
+    harness.topic_with("letters", topic="dead")
+    harness.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 1})
+    harness.publish("a", "b")
+    harness.queue.nack(harness.take("sub").ack_id)
 
 
 HISTORIES = [
@@ -126,7 +126,9 @@ HISTORIES = [
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
-def test_the_state_is_the_same_after_a_restart(durable: World, crash: bool, history: Callable[[World], None]) -> None:
+def test_the_state_is_the_same_after_a_restart(
+    durable: Harness, crash: bool, history: Callable[[Harness], None]
+) -> None:
     history(durable)
     before = durable.dump()
     durable.reopen(crash=crash)
@@ -135,20 +137,22 @@ def test_the_state_is_the_same_after_a_restart(durable: World, crash: bool, hist
     assert durable.dump() == before
 
 
-def play(world: World, queue: MessageQueue) -> list[tuple[str, bytes, int, str]]:
+def play(harness: Harness, queue: MessageQueue) -> list[tuple[str, bytes, int, str]]:
     """Everything the queue gives out over the next minutes; the clock ends where it began."""
     seen = []
     queue.engine.broker.draw = count(1).__next__
     for _ in range(30):
         for name in sorted(each.name for each in queue.get_all_subscriptions()):
             seen += [(name, m.data, m.delivery_attempt, m.ack_id) for m in queue.pull(name, 3)]
-        world.clock.advance(7)
-    world.clock.advance(-30 * 7)
+        harness.clock.advance(7)
+    harness.clock.advance(-30 * 7)
     return seen
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
-def test_what_comes_next_is_the_same_as_without_the_restart(durable: World, history: Callable[[World], None]) -> None:
+def test_what_comes_next_is_the_same_as_without_the_restart(
+    durable: Harness, history: Callable[[Harness], None]
+) -> None:
     """Indexes that are derived are derived right: the same deliveries at the same times with the same receipts."""
     history(durable)
     original = durable.queue
@@ -157,7 +161,7 @@ def test_what_comes_next_is_the_same_as_without_the_restart(durable: World, hist
     assert recovered.engine.broker.state.dump() == original.engine.broker.state.dump()
 
 
-def test_running_leases_go_on_after_a_restart(durable: World, crash: bool) -> None:
+def test_running_leases_go_on_after_a_restart(durable: Harness, crash: bool) -> None:
     durable.topic_with("sub", ack_deadline_seconds=60)
     durable.publish("a", "b")
     a, b = durable.queue.pull("sub", 2)
@@ -170,7 +174,7 @@ def test_running_leases_go_on_after_a_restart(durable: World, crash: bool) -> No
     assert queue.ack_many([b.ack_id]).stale == [b.ack_id]
 
 
-def test_endless_leases_end_with_the_process(durable: World, crash: bool) -> None:
+def test_endless_leases_end_with_the_process(durable: Harness, crash: bool) -> None:
     """Nobody can still hold them, and whoever had them did not fail: no attempt counts; leases of others go on."""
     durable.topic_with("sub", message_ordering=True, ack_deadline_seconds=600)
     durable.publish("a", "b", key="k")
@@ -184,7 +188,7 @@ def test_endless_leases_end_with_the_process(durable: World, crash: bool) -> Non
     assert durable.pull("sub") == ["b"]
 
 
-def test_a_replaced_body_survives(durable: World, crash: bool) -> None:
+def test_a_replaced_body_survives(durable: Harness, crash: bool) -> None:
     rewritten(durable)
     durable.reopen(crash=crash)
     durable.clock.advance(30)
@@ -192,7 +196,7 @@ def test_a_replaced_body_survives(durable: World, crash: bool) -> None:
     assert durable.pull("other") == ["a", "b"]
 
 
-def test_a_publish_is_still_known_after_a_restart(durable: World, crash: bool) -> None:
+def test_a_publish_is_still_known_after_a_restart(durable: Harness, crash: bool) -> None:
     durable.topic_with("sub")
     first = durable.queue.publish("topic", [b"x", b"y"], Once("spark", 3, 1))
     queue = durable.reopen(crash=crash)
@@ -202,7 +206,7 @@ def test_a_publish_is_still_known_after_a_restart(durable: World, crash: bool) -
     assert durable.drain("sub") == ["x", "y"]
 
 
-def test_numbers_are_never_given_twice(durable: World, crash: bool) -> None:
+def test_numbers_are_never_given_twice(durable: Harness, crash: bool) -> None:
     """Ids and receipts of what was deleted must not point to something new."""
     durable.topic_with("sub")
     (old,) = durable.publish("a")
@@ -216,7 +220,7 @@ def test_numbers_are_never_given_twice(durable: World, crash: bool) -> None:
     assert queue.ack_many([receipt_of_old]).stale == [receipt_of_old]
 
 
-def test_a_large_backlog_is_found_again(durable: World, crash: bool) -> None:
+def test_a_large_backlog_is_found_again(durable: Harness, crash: bool) -> None:
     durable.topic_with("sub")
     for number in range(50):
         durable.queue.publish("topic", [b"%d" % (100 * number + each) for each in range(100)])

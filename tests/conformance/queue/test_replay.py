@@ -16,24 +16,24 @@ from penstock import (
     TopicOptions,
 )
 from penstock.broker.log import Sizes
-from tests.conformance.queue.world import World
+from tests.conformance.queue.harness import Harness
 
 DAY = 86400
 
 
 @pytest.fixture
-def history(world: World) -> World:
+def history(harness: Harness) -> Harness:
     """A topic that keeps everything, with messages a to e, ten seconds apart, and two subscriptions."""
-    world.queue.register_topic("topic", TopicOptions(retention_seconds=30 * DAY))
+    harness.queue.register_topic("topic", TopicOptions(retention_seconds=30 * DAY))
     for name in ("sub", "other"):
-        world.queue.register_subscription(name, "topic")
+        harness.queue.register_subscription(name, "topic")
     for body in "abcde":
-        world.publish(body)
-        world.clock.advance(10)
-    return world
+        harness.publish(body)
+        harness.clock.advance(10)
+    return harness
 
 
-def test_a_seek_to_an_offset_decides_what_counts_as_acked(history: World) -> None:
+def test_a_seek_to_an_offset_decides_what_counts_as_acked(history: Harness) -> None:
     queue = history.queue
     assert history.drain("sub") == ["a", "b", "c", "d", "e"]
     queue.seek_to_offset("sub", 2)
@@ -45,7 +45,7 @@ def test_a_seek_to_an_offset_decides_what_counts_as_acked(history: World) -> Non
     assert history.drain("other") == ["a", "b", "c", "d", "e"]
 
 
-def test_a_seek_beyond_the_ends_goes_to_the_ends(history: World) -> None:
+def test_a_seek_beyond_the_ends_goes_to_the_ends(history: Harness) -> None:
     queue = history.queue
     queue.seek_to_offset("sub", 10**6)
     assert history.pull("sub") == []
@@ -57,7 +57,7 @@ def test_a_seek_beyond_the_ends_goes_to_the_ends(history: World) -> None:
     assert len(history.drain("sub")) == 6
 
 
-def test_a_seek_ends_the_leases(history: World) -> None:
+def test_a_seek_ends_the_leases(history: Harness) -> None:
     queue = history.queue
     leased = history.take("sub")
     queue.seek_to_offset("sub", 0)
@@ -68,7 +68,7 @@ def test_a_seek_ends_the_leases(history: World) -> None:
     assert queue.backlog("sub").in_flight_messages == 1
 
 
-def test_a_seek_to_a_time_goes_back_and_forward(history: World) -> None:
+def test_a_seek_to_a_time_goes_back_and_forward(history: Harness) -> None:
     queue, now = history.queue, history.clock.now()
     history.drain("sub")
     queue.seek_to_time("sub", now - 20 * 10**9)
@@ -78,36 +78,36 @@ def test_a_seek_to_a_time_goes_back_and_forward(history: World) -> None:
     assert history.drain("sub") == []
 
 
-def test_a_seek_back_finds_what_was_unacked_where_nothing_is_retained(world: World, queue: MessageQueue) -> None:
+def test_a_seek_back_finds_what_was_unacked_where_nothing_is_retained(harness: Harness, queue: MessageQueue) -> None:
     """Another subscription keeps all of it in the log; that is no concern of this one."""
-    world.topic_with("sub", "other")
-    world.publish("a", "b", "c", "d")
+    harness.topic_with("sub", "other")
+    harness.publish("a", "b", "c", "d")
     first, _, third, _ = queue.pull("sub", 4)
     queue.ack(first.ack_id)
     queue.ack(third.ack_id)
-    world.publish("e")
+    harness.publish("e")
     queue.seek_to_time("sub", 0)
     assert queue.backlog("sub") == (3, 3, 0, 0)
-    assert world.drain("sub") == ["b", "d", "e"]
+    assert harness.drain("sub") == ["b", "d", "e"]
     queue.seek_to_time("sub", 0)
-    assert (world.drain("sub"), queue.backlog("sub")) == ([], (0, 0, 0, 0))
-    assert world.drain("other") == ["a", "b", "c", "d", "e"]
+    assert (harness.drain("sub"), queue.backlog("sub")) == ([], (0, 0, 0, 0))
+    assert harness.drain("other") == ["a", "b", "c", "d", "e"]
 
 
-def test_a_seek_between_unacked_messages_acks_the_earlier_ones(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub")
+def test_a_seek_between_unacked_messages_acks_the_earlier_ones(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
     times = []
     for body in "abcde":
-        times.append(world.clock.now())
-        world.publish(body)
-        world.clock.advance(1)
+        times.append(harness.clock.now())
+        harness.publish(body)
+        harness.clock.advance(1)
     queue.ack(queue.pull("sub", 3)[2].ack_id)
     queue.seek_to_time("sub", times[1])
     assert queue.backlog("sub") == (3, 3, 0, 0)
-    assert world.drain("sub") == ["b", "d", "e"]
+    assert harness.drain("sub") == ["b", "d", "e"]
 
 
-def test_a_subscription_that_retains_goes_back_to_its_own_beginning(durable: World, crash: bool) -> None:
+def test_a_subscription_that_retains_goes_back_to_its_own_beginning(durable: Harness, crash: bool) -> None:
     """To the message: what was published at the same instant, before it was made, is not its own."""
     durable.topic_with("other")
     durable.publish("before")
@@ -120,45 +120,45 @@ def test_a_subscription_that_retains_goes_back_to_its_own_beginning(durable: Wor
     assert durable.drain("sub") == ["a", "b"]
 
 
-def test_a_subscription_retains_no_longer_than_it_says(world: World, queue: MessageQueue) -> None:
+def test_a_subscription_retains_no_longer_than_it_says(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic")
     queue.register_subscription("other", "topic")
     queue.register_subscription("sub", "topic", SubscriptionOptions(retain_acked=True, retention_seconds=600))
-    world.publish("a")
-    world.clock.advance(400)
-    world.publish("b")
-    world.clock.advance(300)
-    world.drain("sub")
+    harness.publish("a")
+    harness.clock.advance(400)
+    harness.publish("b")
+    harness.clock.advance(300)
+    harness.drain("sub")
     queue.seek_to_time("sub", 0)
-    assert world.drain("sub") == ["b"]
+    assert harness.drain("sub") == ["b"]
 
 
-def test_a_topic_that_retains_brings_back_what_was_before_a_subscription(world: World, queue: MessageQueue) -> None:
+def test_a_topic_that_retains_brings_back_what_was_before_a_subscription(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic", TopicOptions(retention_seconds=600))
-    world.publish("a")
-    world.clock.advance(400)
-    world.publish("b")
-    world.clock.advance(300)
+    harness.publish("a")
+    harness.clock.advance(400)
+    harness.publish("b")
+    harness.clock.advance(300)
     queue.register_subscription("sub", "topic")
     queue.seek_to_time("sub", 0)
-    assert world.drain("sub") == ["b"]
+    assert harness.drain("sub") == ["b"]
 
 
 @pytest.mark.parametrize(("seek_all", "found"), [(False, []), (True, ["a", "b"])])
 def test_what_the_queue_keeps_for_others_is_reached_where_it_is_allowed(
-    world: World, seek_all: bool, found: list[str]
+    harness: Harness, seek_all: bool, found: list[str]
 ) -> None:
-    queue = world.again(limits=Limits(retention_seconds=DAY, seek_all=seek_all))
-    world.topic_with("sub")
-    world.publish("a", "b")
-    world.drain("sub")
+    queue = harness.again(limits=Limits(retention_seconds=DAY, seek_all=seek_all))
+    harness.topic_with("sub")
+    harness.publish("a", "b")
+    harness.drain("sub")
     queue.seek_to_time("sub", 0)
-    assert world.drain("sub") == found
+    assert harness.drain("sub") == found
     queue.seek_to_offset("sub", 0)
-    assert world.drain("sub") == ["a", "b"], "by offset everything that is kept is reached"
+    assert harness.drain("sub") == ["a", "b"], "by offset everything that is kept is reached"
 
 
-def test_a_snapshot_brings_back_what_was_unacked(history: World) -> None:
+def test_a_snapshot_brings_back_what_was_unacked(history: Harness) -> None:
     """With holes: acked ones beyond it stay acked, later messages are unacked."""
     queue = history.queue
     messages = queue.pull("sub", 4)
@@ -173,7 +173,7 @@ def test_a_snapshot_brings_back_what_was_unacked(history: World) -> None:
     assert queue.backlog("sub") == (0, 0, 0, 0)
 
 
-def test_a_snapshot_can_be_given_to_another_subscription(history: World) -> None:
+def test_a_snapshot_can_be_given_to_another_subscription(history: Harness) -> None:
     queue = history.queue
     first = queue.pull("sub", 2)
     queue.ack(first[1].ack_id)
@@ -183,27 +183,27 @@ def test_a_snapshot_can_be_given_to_another_subscription(history: World) -> None
     assert history.drain("other") == ["a", "c", "d", "e"]
 
 
-def test_a_snapshot_keeps_its_messages(world: World, queue: MessageQueue) -> None:
+def test_a_snapshot_keeps_its_messages(harness: Harness, queue: MessageQueue) -> None:
     """Without any retention: unacked ones at the time it was taken and all later ones."""
-    world.topic_with("sub")
-    world.publish("a", "b")
-    queue.ack(world.take("sub").ack_id)
+    harness.topic_with("sub")
+    harness.publish("a", "b")
+    queue.ack(harness.take("sub").ack_id)
     queue.create_snapshot("snapshot", "sub")
-    world.publish("c")
-    world.drain("sub")
+    harness.publish("c")
+    harness.drain("sub")
     queue.unregister_subscription("sub")
-    world.clock.advance(100)
-    world.publish("d")
+    harness.clock.advance(100)
+    harness.publish("d")
     queue.register_subscription("new", "topic")
     queue.seek_to_snapshot("new", "snapshot")
-    assert world.drain("new") == ["b", "c", "d"]
+    assert harness.drain("new") == ["b", "c", "d"]
     queue.delete_snapshot("snapshot")
-    world.clock.advance(100)
-    world.pull("new")
+    harness.clock.advance(100)
+    harness.pull("new")
     assert queue.read("topic", 0, 10) == []
 
 
-def test_snapshots_have_names_of_their_own(history: World) -> None:
+def test_snapshots_have_names_of_their_own(history: Harness) -> None:
     queue = history.queue
     queue.create_snapshot("snapshot", "sub")
     with pytest.raises(AlreadyExistsError, match="Snapshot already exists: snapshot"):
@@ -214,7 +214,7 @@ def test_snapshots_have_names_of_their_own(history: World) -> None:
             call()
 
 
-def test_a_snapshot_expires_with_the_week_of_its_oldest_message(history: World) -> None:
+def test_a_snapshot_expires_with_the_week_of_its_oldest_message(history: Harness) -> None:
     queue = history.queue
     history.clock.advance(2 * DAY)
     queue.create_snapshot("old", "sub")
@@ -231,26 +231,26 @@ def test_a_snapshot_expires_with_the_week_of_its_oldest_message(history: World) 
         queue.seek_to_snapshot("sub", "new")
 
 
-def test_a_backlog_about_to_expire_takes_no_snapshot(world: World, queue: MessageQueue) -> None:
-    world.topic_with("sub", message_retention_duration=0)
-    world.publish("a")
-    world.clock.advance(7 * DAY - 3599)
+def test_a_backlog_about_to_expire_takes_no_snapshot(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub", message_retention_duration=0)
+    harness.publish("a")
+    harness.clock.advance(7 * DAY - 3599)
     with pytest.raises(FailedPreconditionError, match="would expire within the hour"):
         queue.create_snapshot("snapshot", "sub")
 
 
-def test_how_long_a_snapshot_lives_is_handed_in(world: World) -> None:
-    queue = world.again(limits=Limits(snapshot_seconds=2 * DAY))
-    world.topic_with("sub")
+def test_how_long_a_snapshot_lives_is_handed_in(harness: Harness) -> None:
+    queue = harness.again(limits=Limits(snapshot_seconds=2 * DAY))
+    harness.topic_with("sub")
     queue.create_snapshot("snapshot", "sub")
-    world.clock.advance(2 * DAY - 1)
+    harness.clock.advance(2 * DAY - 1)
     queue.seek_to_snapshot("sub", "snapshot")
-    world.clock.advance(200)
+    harness.clock.advance(200)
     with pytest.raises(NotFoundError, match="Snapshot not found: snapshot"):
         queue.seek_to_snapshot("sub", "snapshot")
 
 
-def test_a_snapshot_fits_no_other_topic(history: World) -> None:
+def test_a_snapshot_fits_no_other_topic(history: Harness) -> None:
     queue = history.queue
     queue.create_snapshot("snapshot", "sub")
     history.topic_with("elsewhere", topic="another")
@@ -264,37 +264,37 @@ def test_a_snapshot_fits_no_other_topic(history: World) -> None:
         queue.seek_to_snapshot("late", "snapshot")
 
 
-def test_a_seek_with_ordering_begins_in_order_again(world: World, queue: MessageQueue) -> None:
+def test_a_seek_with_ordering_begins_in_order_again(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic", TopicOptions(retention_seconds=DAY))
     queue.register_subscription("sub", "topic", message_ordering=True)
     for number in range(3):
-        world.publish(f"a{number}", key="a")
-        world.publish(f"b{number}", key="b")
-    assert world.pull("sub") == ["a0", "b0"]
+        harness.publish(f"a{number}", key="a")
+        harness.publish(f"b{number}", key="b")
+    assert harness.pull("sub") == ["a0", "b0"]
     queue.create_snapshot("snapshot", "sub")
     queue.seek_to_offset("sub", 2)
-    assert world.drain("sub") == ["a1", "b1", "a2", "b2"]
+    assert harness.drain("sub") == ["a1", "b1", "a2", "b2"]
     queue.seek_to_snapshot("sub", "snapshot")
-    assert world.drain("sub") == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert harness.drain("sub") == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
-def test_a_seek_with_a_filter_gives_matching_messages_only(world: World, queue: MessageQueue) -> None:
+def test_a_seek_with_a_filter_gives_matching_messages_only(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic", TopicOptions(retention_seconds=DAY))
     queue.register_subscription("sub", "topic", filter='attributes.colour = "red"')
     for number, colour in enumerate(["red", "blue", "red", "green", "red"]):
         queue.publish("topic", [InternalMessage(b"%d" % number, {"colour": colour})])
-    assert world.drain("sub") == ["0", "2", "4"]
+    assert harness.drain("sub") == ["0", "2", "4"]
     assert queue.backlog("sub").messages == 0  # what does not match counts as acked
     queue.seek_to_offset("sub", 1)
-    queue.ack(world.take("sub").ack_id)
+    queue.ack(harness.take("sub").ack_id)
     queue.create_snapshot("snapshot", "sub")
-    assert world.drain("sub") == ["4"]
+    assert harness.drain("sub") == ["4"]
     queue.seek_to_snapshot("sub", "snapshot")
-    assert world.drain("sub") == ["4"]
+    assert harness.drain("sub") == ["4"]
     assert queue.backlog("sub") == (0, 0, 0, 0)
 
 
-def test_a_purge_empties_one_subscription(history: World) -> None:
+def test_a_purge_empties_one_subscription(history: Harness) -> None:
     queue = history.queue
     leased = history.take("sub")
     queue.purge("sub")
@@ -306,7 +306,7 @@ def test_a_purge_empties_one_subscription(history: World) -> None:
     assert history.drain("sub") == ["f"]
 
 
-def test_a_peek_shows_what_a_pull_would_give_and_changes_nothing(history: World) -> None:
+def test_a_peek_shows_what_a_pull_would_give_and_changes_nothing(history: Harness) -> None:
     queue = history.queue
     leased = history.take("sub")
     queue.nack(history.take("sub").ack_id)
@@ -318,10 +318,10 @@ def test_a_peek_shows_what_a_pull_would_give_and_changes_nothing(history: World)
     queue.ack(leased.ack_id)
 
 
-def test_a_peek_larger_than_the_cache_ends(world: World) -> None:
+def test_a_peek_larger_than_the_cache_ends(harness: Harness) -> None:
     """It gives what memory can hold at a time, and does not read in circles."""
-    queue = world.again(sizes=Sizes(cache_bytes=1))
-    world.topic_with("sub")
+    queue = harness.again(sizes=Sizes(cache_bytes=1))
+    harness.topic_with("sub")
     for number in range(20):
         queue.publish("topic", [b"%d" % (100 * number + each) for each in range(100)])
     found = [int(message.data) for message in queue.peek("sub", 2000)]
@@ -329,7 +329,7 @@ def test_a_peek_larger_than_the_cache_ends(world: World) -> None:
     assert found == list(range(len(found)))
 
 
-def test_what_is_oldest_is_known(history: World) -> None:
+def test_what_is_oldest_is_known(history: Harness) -> None:
     queue = history.queue
     assert queue.oldest_unacked_age_seconds("sub") == 50
     a, b = queue.pull("sub", 2)

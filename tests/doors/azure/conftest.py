@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.doors.azure.scene import Scene, opened
+from tests.doors.azure.harness import Harness, opened
 
 
 @pytest.fixture
-def azure() -> Iterator[Scene]:
-    with opened() as scene:
-        yield scene
+def azure() -> Iterator[Harness]:
+    with opened() as harness:
+        yield harness
 
 
 @pytest.fixture
-def orders(azure: Scene) -> Scene:
+def orders(azure: Harness) -> Harness:
     """With one queue, `orders`."""
     azure.create("orders")
     return azure

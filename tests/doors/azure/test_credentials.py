@@ -10,7 +10,7 @@ import pytest
 
 from penstock.broker.model import SECOND
 from penstock.doors.azure.dates import iso
-from tests.doors.azure.scene import Answer, Scene, body_of, opened
+from tests.doors.azure.harness import Answer, Harness, body_of, opened
 from tests.doors.azure.signing import (
     ACCOUNT,
     KEY,
@@ -33,7 +33,7 @@ def code_of(answer: Answer) -> str:
 # ---------------------------------------------------------------------- SharedKey
 
 
-def headers_of(azure: Scene, **more: str) -> dict[str, str]:
+def headers_of(azure: Harness, **more: str) -> dict[str, str]:
     now = formatdate(azure.clock.wall() / SECOND, usegmt=True)
     return {"x-ms-date": now, "x-ms-version": VERSION} | {k.replace("_", "-"): v for k, v in more.items()}
 
@@ -41,13 +41,13 @@ def headers_of(azure: Scene, **more: str) -> dict[str, str]:
 LIST = f"/{ACCOUNT}/?comp=list&prefix=a%26b&maxresults=7"
 
 
-def test_shared_key_and_lite_are_accepted(azure: Scene) -> None:
+def test_shared_key_and_lite_are_accepted(azure: Harness) -> None:
     for sign in (shared_key, shared_key_lite):
         headers = headers_of(azure)
         assert azure.send("GET", LIST, headers=headers | {"Authorization": sign("GET", LIST, headers)}).status == 200
 
 
-def test_shared_key_covers_a_body_and_its_headers(orders: Scene) -> None:
+def test_shared_key_covers_a_body_and_its_headers(orders: Harness) -> None:
     body, target = body_of("x"), f"/{ACCOUNT}/orders/messages?messagettl=60"
     headers = headers_of(orders, Content_Length=str(len(body)), Content_Type="application/xml", x_ms_meta_b_c="1")
     signed = headers | {"Authorization": shared_key("POST", target, headers)}
@@ -70,7 +70,7 @@ def test_shared_key_covers_a_body_and_its_headers(orders: Scene) -> None:
     assert orders.send("PUT", target, body, signed).status in (403, 405)
 
 
-def test_the_order_of_headers_may_be_the_collation_of_the_service(azure: Scene) -> None:
+def test_the_order_of_headers_may_be_the_collation_of_the_service(azure: Harness) -> None:
     """By bytes `x-ms-meta-a_b` comes after `x-ms-meta-aa`; the service puts it before."""
     target = f"/{ACCOUNT}/orders"
     headers = headers_of(azure) | {"x-ms-meta-a_b": "1", "x-ms-meta-aa": "2"}
@@ -87,7 +87,7 @@ def test_the_order_of_headers_may_be_the_collation_of_the_service(azure: Scene) 
 
 
 @pytest.mark.parametrize("seconds", [-16 * 60, 16 * 60])
-def test_a_clock_that_is_a_quarter_of_an_hour_off_is_refused(azure: Scene, seconds: int) -> None:
+def test_a_clock_that_is_a_quarter_of_an_hour_off_is_refused(azure: Harness, seconds: int) -> None:
     headers = headers_of(azure)
     signed = headers | {"Authorization": shared_key("GET", LIST, headers)}
     azure.clock.advance(seconds)
@@ -95,7 +95,7 @@ def test_a_clock_that_is_a_quarter_of_an_hour_off_is_refused(azure: Scene, secon
 
 
 @pytest.mark.parametrize("seconds", [-7200, 7200])
-def test_credentials_go_by_the_clock_on_the_wall(azure: Scene, seconds: int) -> None:
+def test_credentials_go_by_the_clock_on_the_wall(azure: Harness, seconds: int) -> None:
     """After a sleep or a correction the server's clock is right again, and so are its clients'."""
     before = headers_of(azure)
     azure.clock.set_wall(seconds)
@@ -109,7 +109,7 @@ def test_credentials_go_by_the_clock_on_the_wall(azure: Scene, seconds: int) -> 
         assert azure.ask("GET", "?comp=list", sas=sas).status == status
 
 
-def test_a_request_without_a_date_is_refused(azure: Scene) -> None:
+def test_a_request_without_a_date_is_refused(azure: Harness) -> None:
     headers = {"x-ms-version": VERSION}
     assert azure.send("GET", LIST, headers=headers | {"Authorization": shared_key("GET", LIST, headers)}).status == 403
 
@@ -130,21 +130,21 @@ def test_a_request_without_a_date_is_refused(azure: Scene) -> None:
         "SharedKey ÿþ:é",
     ],
 )
-def test_bad_credentials(azure: Scene, authorization: str) -> None:
+def test_bad_credentials(azure: Harness, authorization: str) -> None:
     headers = headers_of(azure) | ({"Authorization": authorization} if authorization else {})
     answer = azure.send("GET", LIST, headers=headers)
     assert (answer.status, answer.code) == (403, "AuthenticationFailed")
     assert answer.text("AuthenticationErrorDetail")
 
 
-def test_two_kinds_of_credentials_are_one_too_many(azure: Scene) -> None:
+def test_two_kinds_of_credentials_are_one_too_many(azure: Harness) -> None:
     target = f"/{ACCOUNT}/?comp=list&{azure.sas}"
     headers = headers_of(azure)
     signed = headers | {"Authorization": shared_key("GET", target, headers)}
     assert azure.send("GET", target, headers=signed).code == "AuthenticationFailed"
 
 
-def test_the_secondary_may_be_signed_with_and_without_its_suffix(azure: Scene) -> None:
+def test_the_secondary_may_be_signed_with_and_without_its_suffix(azure: Harness) -> None:
     for path in (f"/{ACCOUNT}-secondary/?comp=list", f"/{ACCOUNT}/?comp=list"):
         headers = headers_of(azure)
         signed = headers | {"Authorization": shared_key("GET", path, headers)}
@@ -173,7 +173,7 @@ ALL = {"st": PAST, "sip": "127.0.0.0-127.0.0.9", "spr": "https,http", "ses": "sc
 
 
 @pytest.mark.parametrize("field", ["sv", "ss", "srt", "sp", "st", "se", "sip", "spr", "ses", "sig"])
-def test_no_field_of_an_account_sas_can_be_changed(azure: Scene, field: str) -> None:
+def test_no_field_of_an_account_sas_can_be_changed(azure: Harness, field: str) -> None:
     fields = account_fields(**ALL)
     target = f"/{ACCOUNT}?comp=list&"
     assert azure.send("GET", target + query(fields)).status == 200
@@ -197,7 +197,7 @@ def test_no_field_of_an_account_sas_can_be_changed(azure: Scene, field: str) -> 
     assert azure.send("GET", target + twice).code == "AuthenticationFailed"
 
 
-def test_a_signature_is_checked_to_its_last_bit(azure: Scene) -> None:
+def test_a_signature_is_checked_to_its_last_bit(azure: Harness) -> None:
     fields = account_fields()
     raw = base64.b64decode(fields["sig"])
     for place in range(len(raw)):
@@ -206,7 +206,7 @@ def test_a_signature_is_checked_to_its_last_bit(azure: Scene) -> None:
         assert azure.send("GET", f"/{ACCOUNT}?comp=list&{sas}").status == 403
 
 
-def test_a_bare_plus_in_a_signature_is_a_plus(azure: Scene) -> None:
+def test_a_bare_plus_in_a_signature_is_a_plus(azure: Harness) -> None:
     fields = next(f for n in range(1000) if "+" in (f := account_fields(ses=str(n)))["sig"])
     sas = query(fields).replace("%2B", "+")
     assert azure.send("GET", f"/{ACCOUNT}?comp=list&{sas}").status == 200
@@ -233,7 +233,7 @@ def test_a_bare_plus_in_a_signature_is_a_plus(azure: Scene) -> None:
         ({"sip": "127.0.0.1"}, "200"),
     ],
 )
-def test_what_an_account_sas_says_counts(azure: Scene, changes: dict[str, str], code: str) -> None:
+def test_what_an_account_sas_says_counts(azure: Harness, changes: dict[str, str], code: str) -> None:
     assert code_of(azure.ask("GET", "?comp=list", sas=account_sas(**changes))) == code
 
 
@@ -259,7 +259,7 @@ def test_what_an_account_sas_says_counts(azure: Scene, changes: dict[str, str], 
     ],
 )
 def test_each_operation_needs_its_permission(
-    orders: Scene, method: str, path: str, permissions: str, types: str
+    orders: Harness, method: str, path: str, permissions: str, types: str
 ) -> None:
     body = body_of("x") if path == "orders/messages" and method == "POST" else None
     for letter in "rwdlacup":
@@ -275,7 +275,7 @@ def test_each_operation_needs_its_permission(
 
 
 @pytest.mark.parametrize("field", ["sv", "sp", "st", "se", "sip", "spr", "sig"])
-def test_no_field_of_a_service_sas_can_be_changed(orders: Scene, field: str) -> None:
+def test_no_field_of_a_service_sas_can_be_changed(orders: Harness, field: str) -> None:
     fields = service_fields("orders", st=PAST, sip="127.0.0.1", spr="https,http")
     assert orders.ask("GET", "orders/messages", sas=query(fields)).status == 200
     others = {"sv": "2022-11-02", "sp": "rap", "st": "2002-01-01", "se": SOON, "sip": "127.0.0.2", "spr": "https"}
@@ -285,14 +285,14 @@ def test_no_field_of_a_service_sas_can_be_changed(orders: Scene, field: str) -> 
         assert orders.ask("GET", "orders/messages", sas=query(bad)).code == "AuthenticationFailed"
 
 
-def test_a_service_sas_is_for_its_queue_only(orders: Scene) -> None:
+def test_a_service_sas_is_for_its_queue_only(orders: Harness) -> None:
     orders.create("other")
     sas = query(service_fields("orders"))
     assert orders.ask("GET", "other/messages", sas=sas).code == "AuthenticationFailed"
     assert orders.ask("GET", "?comp=list", sas=sas).code == "AuthenticationFailed"
 
 
-def test_an_older_service_sas_names_its_queue_without_the_service(orders: Scene) -> None:
+def test_an_older_service_sas_names_its_queue_without_the_service(orders: Harness) -> None:
     assert orders.ask("GET", "orders/messages", sas=query(service_fields("orders", sv="2014-02-14"))).status == 200
 
 
@@ -312,14 +312,14 @@ def test_an_older_service_sas_names_its_queue_without_the_service(orders: Scene)
         ("GET", "orders?comp=acl", ""),
     ],
 )
-def test_a_service_sas_allows_what_its_letters_say(orders: Scene, method: str, path: str, permission: str) -> None:
+def test_a_service_sas_allows_what_its_letters_say(orders: Harness, method: str, path: str, permission: str) -> None:
     body = body_of("x") if method == "POST" else None
     for letter in "raup":
         answer = orders.ask(method, path, body, sas=query(service_fields("orders", sp=letter)))
         assert (answer.status != 403) is (letter in permission), (letter, answer)
 
 
-def set_policies(azure: Scene, *policies: str) -> None:
+def set_policies(azure: Harness, *policies: str) -> None:
     target, body = f"/{ACCOUNT}/orders?comp=acl", f"<SignedIdentifiers>{''.join(policies)}</SignedIdentifiers>".encode()
     headers = headers_of(azure, Content_Length=str(len(body)))
     answer = azure.send("PUT", target, body, headers | {"Authorization": shared_key("PUT", target, headers)})
@@ -349,14 +349,14 @@ def policy(name: str, **fields: str) -> str:
     ],
 )
 def test_each_field_comes_from_the_signature_or_from_the_policy(
-    orders: Scene, stored: dict[str, str], own: dict[str, str], allowed: bool
+    orders: Harness, stored: dict[str, str], own: dict[str, str], allowed: bool
 ) -> None:
     set_policies(orders, policy("it", **stored))
     sas = query(service_fields("orders", si="it", **own))
     assert (orders.ask("GET", "orders/messages", sas=sas).status == 200) is allowed
 
 
-def test_a_policy_that_is_gone_takes_its_signatures_with_it(orders: Scene) -> None:
+def test_a_policy_that_is_gone_takes_its_signatures_with_it(orders: Harness) -> None:
     set_policies(orders, policy("it", Permission="p", Expiry=LATER))
     sas = query(service_fields("orders", si="it", sp="", se=""))
     assert orders.ask("GET", "orders/messages", sas=sas).status == 200
@@ -377,7 +377,7 @@ def test_a_policy_that_is_gone_takes_its_signatures_with_it(orders: Scene) -> No
         "<Other/>",
     ],
 )
-def test_policies_that_cannot_be(orders: Scene, body: str) -> None:
+def test_policies_that_cannot_be(orders: Harness, body: str) -> None:
     target = f"/{ACCOUNT}/orders?comp=acl"
     headers = headers_of(orders, Content_Length=str(len(body)))
     signed = headers | {"Authorization": shared_key("PUT", target, headers)}
@@ -385,7 +385,7 @@ def test_policies_that_cannot_be(orders: Scene, body: str) -> None:
     assert (answer.status, answer.code) == (400, "InvalidXmlDocument")
 
 
-def test_policies_come_back_as_they_were_given(orders: Scene) -> None:
+def test_policies_come_back_as_they_were_given(orders: Harness) -> None:
     bare = "<SignedIdentifier><Id>bare</Id></SignedIdentifier>"
     given = [policy("a&amp;b", Start=PAST, Expiry=LATER, Permission="raup"), policy("empty"), bare]
     set_policies(orders, *given)
@@ -399,7 +399,7 @@ def test_policies_come_back_as_they_were_given(orders: Scene) -> None:
     assert answer.body.endswith(b"<SignedIdentifiers />")
 
 
-def test_the_time_frame_of_a_signature_is_said_as_the_service_says_it(azure: Scene) -> None:
+def test_the_time_frame_of_a_signature_is_said_as_the_service_says_it(azure: Harness) -> None:
     sas = account_sas(st="2020-01-01T00:00:00Z", se="2020-01-02T00:00:00Z")
     answer = azure.ask("GET", "?comp=list", sas=sas)
     assert (answer.status, answer.code) == (403, "AuthenticationFailed")

@@ -7,31 +7,31 @@ import uuid
 
 import pytest
 
-from tests.doors.azure.scene import RFC1123, Answer, Scene, body_of, opened, place_of
+from tests.doors.azure.harness import RFC1123, Answer, Harness, body_of, opened, place_of
 from tests.doors.azure.signing import account_sas
 
 HELLO = base64.b64encode(b"Hello, World!").decode()
 
 
 @pytest.fixture
-def inbox(azure: Scene) -> Scene:
+def inbox(azure: Harness) -> Harness:
     assert azure.dialect("PUT", "inbox").status == 201
     return azure
 
 
-def put(scene: Scene, text: str = HELLO, query: str = "") -> Answer:
-    return scene.dialect("POST", f"inbox/messages{query}", body_of(text))
+def put(harness: Harness, text: str = HELLO, query: str = "") -> Answer:
+    return harness.dialect("POST", f"inbox/messages{query}", body_of(text))
 
 
-def get(scene: Scene, query: str = "") -> Answer:
-    return scene.dialect("GET", f"inbox/messages{query}")
+def get(harness: Harness, query: str = "") -> Answer:
+    return harness.dialect("GET", f"inbox/messages{query}")
 
 
-def count(scene: Scene) -> int:
-    return int(scene.dialect("GET", "inbox?comp=metadata").headers["x-ms-approximate-messages-count"])
+def count(harness: Harness) -> int:
+    return int(harness.dialect("GET", "inbox?comp=metadata").headers["x-ms-approximate-messages-count"])
 
 
-def test_put_message(inbox: Scene) -> None:
+def test_put_message(inbox: Harness) -> None:
     """003 AC1: 201 with id, times and receipt; visibilitytimeout 0..604800, messagettl 1..604800."""
     answer = put(inbox, query="?visibilitytimeout=30&messagettl=3600")
     assert answer.status == 201
@@ -51,14 +51,14 @@ def test_put_message(inbox: Scene) -> None:
     assert put(inbox, query="?messagettl=604800").status == 201
 
 
-def test_put_message_refuses_empty_text_and_unknown_queues(inbox: Scene) -> None:
+def test_put_message_refuses_empty_text_and_unknown_queues(inbox: Harness) -> None:
     """003 AC1: empty text is InvalidMessageContent, an unknown queue QueueNotFound."""
     assert (put(inbox, "").status, put(inbox, "").code) == (400, "InvalidMessageContent")
     answer = inbox.dialect("POST", "absent/messages", body_of(HELLO))
     assert (answer.status, answer.code) == (404, "QueueNotFound")
 
 
-def test_get_messages(inbox: Scene) -> None:
+def test_get_messages(inbox: Harness) -> None:
     """003 AC2: up to 32, invisible for the timeout, counted, with a new receipt each time, expired ones removed."""
     put(inbox, query="?messagettl=1")
     inbox.clock.advance(1)
@@ -75,13 +75,13 @@ def test_get_messages(inbox: Scene) -> None:
     assert get(inbox, "?numofmessages=33").status == 400
 
 
-def test_get_with_a_visibility_of_0_leaves_messages_visible(inbox: Scene) -> None:
+def test_get_with_a_visibility_of_0_leaves_messages_visible(inbox: Harness) -> None:
     """003 AC2: visibilitytimeout 0 is allowed, and the very next get has the message again."""
     put(inbox)
     assert [get(inbox, "?visibilitytimeout=0").text("DequeueCount") for _ in range(3)] == ["1", "2", "3"]
 
 
-def test_peek_messages(inbox: Scene) -> None:
+def test_peek_messages(inbox: Harness) -> None:
     """003 AC3: nothing changes, no receipt, no next visibility; hidden and expired messages are not shown."""
     put(inbox)
     put(inbox, query="?visibilitytimeout=60")
@@ -94,7 +94,7 @@ def test_peek_messages(inbox: Scene) -> None:
     assert get(inbox).texts("DequeueCount") == ["1"]
 
 
-def test_update_message(inbox: Scene) -> None:
+def test_update_message(inbox: Harness) -> None:
     """003 AC4: 204, a new receipt and time in headers, the text changed if one was sent."""
     put(inbox)
     got = get(inbox)
@@ -106,7 +106,7 @@ def test_update_message(inbox: Scene) -> None:
     assert get(inbox).text("MessageText") == new
 
 
-def test_update_message_validates(inbox: Scene) -> None:
+def test_update_message_validates(inbox: Harness) -> None:
     """003 AC4: an old receipt is InvalidPopReceipt, an unknown or expired message MessageNotFound."""
     put(inbox, query="?messagettl=100")
     got = get(inbox, "?visibilitytimeout=1")
@@ -121,7 +121,7 @@ def test_update_message_validates(inbox: Scene) -> None:
     assert inbox.dialect("PUT", place).code == "MessageNotFound"
 
 
-def test_delete_message(inbox: Scene) -> None:
+def test_delete_message(inbox: Harness) -> None:
     """003 AC5: 204 with a good receipt, and the count goes down."""
     put(inbox)
     got = get(inbox)
@@ -132,7 +132,7 @@ def test_delete_message(inbox: Scene) -> None:
     assert (answer.status, answer.code) == (404, "MessageNotFound")
 
 
-def test_delete_message_validates_its_receipt(inbox: Scene) -> None:
+def test_delete_message_validates_its_receipt(inbox: Harness) -> None:
     """003 AC5: any other receipt is InvalidPopReceipt, and the message stays."""
     put(inbox)
     found = get(inbox).text("MessageId")
@@ -143,7 +143,7 @@ def test_delete_message_validates_its_receipt(inbox: Scene) -> None:
 
 
 @pytest.mark.parametrize("receipt", ["not*base64", "abc", "", "AgAAAAMAAAAAAAAA"])
-def test_a_receipt_is_judged_after_queue_and_message(inbox: Scene, receipt: str) -> None:
+def test_a_receipt_is_judged_after_queue_and_message(inbox: Harness, receipt: str) -> None:
     """003 AC4, AC5: QueueNotFound, then MessageNotFound, then InvalidPopReceipt, whatever the receipt looks like."""
     put(inbox)
     found = get(inbox).text("MessageId")
@@ -158,7 +158,7 @@ def test_a_receipt_is_judged_after_queue_and_message(inbox: Scene, receipt: str)
     assert count(inbox) == 1
 
 
-def test_metadata_may_have_names_with_a_hyphen(azure: Scene) -> None:
+def test_metadata_may_have_names_with_a_hyphen(azure: Harness) -> None:
     """003: the dialect takes the metadata of the specification's clients, whose names have hyphens."""
     assert azure.dialect("PUT", "inbox", **{"x-ms-meta-my-key": "1"}).status == 201
     assert azure.dialect("GET", "inbox?comp=metadata").headers["x-ms-meta-my-key"] == "1"
@@ -169,7 +169,7 @@ def test_metadata_may_have_names_with_a_hyphen(azure: Scene) -> None:
         assert azure.dialect("PUT", "other", **{f"x-ms-meta-{name}": "1"}).code == "InvalidMetadata"
 
 
-def test_a_message_may_be_hidden_for_the_whole_default_life(inbox: Scene) -> None:
+def test_a_message_may_be_hidden_for_the_whole_default_life(inbox: Harness) -> None:
     """003 AC1: visibilitytimeout up to 604800, with the default time to live; and then it can be received."""
     answer = put(inbox, query="?visibilitytimeout=604800")
     assert answer.status == 201
@@ -180,7 +180,7 @@ def test_a_message_may_be_hidden_for_the_whole_default_life(inbox: Scene) -> Non
     assert put(inbox, query="?visibilitytimeout=10&messagettl=10").code == "InvalidQueryParameterValue"
 
 
-def test_message_properties(inbox: Scene) -> None:
+def test_message_properties(inbox: Harness) -> None:
     """003 AC6: seven properties; the id is a version 4 UUID, the receipt Base64 and unique per delivery."""
     for _ in range(3):
         put(inbox)
@@ -205,30 +205,30 @@ def test_message_properties(inbox: Scene) -> None:
         ("A===", "QT09PQ=="),
     ],
 )
-def test_text_is_base64_by_default(inbox: Scene, text: str, kept: str) -> None:
+def test_text_is_base64_by_default(inbox: Harness, text: str, kept: str) -> None:
     """003 AC7: what is Base64 stays, anything else is encoded; `Test` is Base64 and stays."""
     assert put(inbox, text).status == 201
     assert get(inbox).text("MessageText") == kept
 
 
-def test_the_standard_path_never_encodes(azure: Scene) -> None:
+def test_the_standard_path_never_encodes(azure: Harness) -> None:
     azure.create("orders")
     azure.put("Hello, World!")
     assert azure.get().text("MessageText") == "Hello, World!"
 
 
-def test_creating_a_queue_again_is_always_a_conflict(inbox: Scene) -> None:
+def test_creating_a_queue_again_is_always_a_conflict(inbox: Harness) -> None:
     assert (inbox.dialect("PUT", "inbox").status, inbox.dialect("PUT", "inbox").code) == (409, "QueueAlreadyExists")
 
 
-def test_codes_of_the_dialect(azure: Scene) -> None:
+def test_codes_of_the_dialect(azure: Harness) -> None:
     assert azure.dialect("PUT", "UPPER").code == "InvalidQueueName"
     assert azure.dialect("PUT", "ab").code == "InvalidQueueName"
     assert azure.dialect("PUT", "1st-queue").status == 201
     assert azure.dialect("GET", "1st-queue?comp=nothing").code == "InvalidQueryParameter"
 
 
-def test_a_marker_is_the_last_name(azure: Scene) -> None:
+def test_a_marker_is_the_last_name(azure: Harness) -> None:
     for name in ("queue1", "queue2", "queue3"):
         azure.dialect("PUT", name)
     page = azure.dialect("GET", "?comp=list&maxresults=2")
@@ -236,7 +236,7 @@ def test_a_marker_is_the_last_name(azure: Scene) -> None:
     assert azure.dialect("GET", "?comp=list&maxresults=2&marker=queue2").texts("Name") == ["queue3"]
 
 
-def test_both_paths_lead_to_one_queue(azure: Scene) -> None:
+def test_both_paths_lead_to_one_queue(azure: Harness) -> None:
     azure.create("orders")
     answer = azure.send("POST", "/queue/devstoreaccount1/orders/messages", body_of(HELLO))
     assert answer.status == 201
@@ -246,7 +246,7 @@ def test_both_paths_lead_to_one_queue(azure: Scene) -> None:
 @pytest.mark.parametrize(
     "headers", [{"Origin": "https://evil.example"}, {"Host": "evil.example:10001"}, {"Origin": "null"}]
 )
-def test_no_page_in_a_browser_can_use_the_dialect(azure: Scene, headers: dict[str, str]) -> None:
+def test_no_page_in_a_browser_can_use_the_dialect(azure: Harness, headers: dict[str, str]) -> None:
     answer = azure.dialect("PUT", "inbox", **headers)
     assert (answer.status, answer.code) == (403, "AuthenticationFailed")
 

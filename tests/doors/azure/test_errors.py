@@ -13,7 +13,7 @@ import pytest
 from penstock import errors
 from penstock.doors.azure.errors import BROKER_ERRORS, CODES, STATUSES, from_broker
 from penstock.errors import PenstockError
-from tests.doors.azure.scene import Answer, Scene, body_of, place_of
+from tests.doors.azure.harness import Answer, Harness, body_of, place_of
 from tests.doors.azure.signing import ACCOUNT
 
 WEEK = 604800
@@ -68,7 +68,7 @@ def test_every_code_that_is_used_is_known() -> None:
     ],
 )
 def test_a_number_out_of_range(
-    orders: Scene, method: str, path: str, code: str, extras: tuple[str, str, str, str]
+    orders: Harness, method: str, path: str, code: str, extras: tuple[str, str, str, str]
 ) -> None:
     answer = orders.ask(method, path, body_of("x") if method == "POST" else None)
     assert (answer.status, answer.code) == (400, code)
@@ -104,7 +104,7 @@ def test_a_number_out_of_range(
         ("GET", "?comp=list&include=everything", "Only metadata can be included"),
     ],
 )
-def test_a_value_that_is_not_one(orders: Scene, method: str, path: str, reason: str) -> None:
+def test_a_value_that_is_not_one(orders: Harness, method: str, path: str, reason: str) -> None:
     answer = orders.ask(method, path, body_of("x") if method == "POST" else None)
     assert (answer.status, answer.code, answer.text("Reason")) == (400, "InvalidQueryParameterValue", reason)
 
@@ -118,7 +118,7 @@ LOSING = [  # documents whose content would be lost if they were taken
 
 
 @pytest.mark.parametrize("body", LOSING)
-def test_no_content_is_lost(orders: Scene, body: bytes) -> None:
+def test_no_content_is_lost(orders: Harness, body: bytes) -> None:
     """003 AC1: markup that is not escaped, or a second text, is refused whole, in the dialect as well."""
     answer = orders.ask("POST", "orders/messages", body)
     assert (answer.status, answer.code) == (400, "InvalidXmlDocument")
@@ -145,7 +145,7 @@ def test_no_content_is_lost(orders: Scene, body: bytes) -> None:
         b'<?xml-stylesheet href="x"?><QueueMessage><MessageText>x</MessageText></QueueMessage>',
     ],
 )
-def test_bad_xml(orders: Scene, body: bytes) -> None:
+def test_bad_xml(orders: Harness, body: bytes) -> None:
     answer = orders.ask("POST", "orders/messages", body)
     assert (answer.status, answer.code) == (400, "InvalidXmlDocument")
     assert orders.count() == 0
@@ -165,30 +165,30 @@ def test_bad_xml(orders: Scene, body: bytes) -> None:
         ("PUT", "absent?comp=metadata"),
     ],
 )
-def test_an_unknown_queue(azure: Scene, method: str, path: str) -> None:
+def test_an_unknown_queue(azure: Harness, method: str, path: str) -> None:
     answer = azure.ask(method, path, body_of("x") if method == "POST" else None)
     assert (answer.status, answer.code) == (404, "QueueNotFound")
 
 
-def test_an_unknown_message(orders: Scene) -> None:
+def test_an_unknown_message(orders: Harness) -> None:
     answer = orders.ask("DELETE", "orders/messages/550e8400-e29b-41d4-a716-446655440000?popreceipt=MDAw")
     assert (answer.status, answer.code) == (404, "MessageNotFound")
 
 
-def test_an_unknown_account(azure: Scene) -> None:
+def test_an_unknown_account(azure: Harness) -> None:
     answer = azure.send("GET", f"/nobody?comp=list&{azure.sas}")
     assert (answer.status, answer.code) == (404, "ResourceNotFound")
 
 
 @pytest.mark.parametrize("receipt", [base64.b64encode(b"of some other server").decode(), "MDAw", "AgAAAAMAAAAAAAAA"])
-def test_a_foreign_receipt(orders: Scene, receipt: str) -> None:
+def test_a_foreign_receipt(orders: Harness, receipt: str) -> None:
     orders.put()
     found = orders.get().text("MessageId")
     answer = orders.ask("DELETE", f"orders/messages/{found}?popreceipt={receipt}")
     assert (answer.status, answer.code) == (400, "PopReceiptMismatch")
 
 
-def test_a_stale_receipt(orders: Scene) -> None:
+def test_a_stale_receipt(orders: Harness) -> None:
     orders.put()
     got = orders.get(visibilitytimeout=1)
     orders.clock.advance(1)
@@ -198,7 +198,7 @@ def test_a_stale_receipt(orders: Scene) -> None:
         assert (answer.status, answer.code) == (400, "PopReceiptMismatch")
 
 
-def test_an_update_needs_its_timeout(orders: Scene) -> None:
+def test_an_update_needs_its_timeout(orders: Harness) -> None:
     orders.put()
     answer = orders.ask("PUT", place_of(orders.get()))
     assert (answer.status, answer.code) == (400, "MissingRequiredQueryParameter")
@@ -219,7 +219,7 @@ def test_an_update_needs_its_timeout(orders: Scene) -> None:
         ("%c3%bcmlaut", "InvalidResourceName"),
     ],
 )
-def test_a_name_that_no_queue_can_have(azure: Scene, name: str, code: str) -> None:
+def test_a_name_that_no_queue_can_have(azure: Harness, name: str, code: str) -> None:
     """Whatever is asked of it: that no such queue is there would be true, and would hide the mistake."""
     for method, path in (
         ("PUT", name),
@@ -236,7 +236,7 @@ def test_a_name_that_no_queue_can_have(azure: Scene, name: str, code: str) -> No
         assert (answer.status, answer.code) == (400, code), (method, path)
 
 
-def test_the_service_has_words_for_a_name(azure: Scene) -> None:
+def test_the_service_has_words_for_a_name(azure: Harness) -> None:
     length = "The specified resource name length is not within the permissible limits.\n"
     assert azure.ask("PUT", "ab").text("Message").startswith(length)
     characters = "The specifed resource name contains invalid characters.\n"  # spelled as the service spells it
@@ -247,11 +247,11 @@ def test_the_service_has_words_for_a_name(azure: Scene) -> None:
 
 
 @pytest.mark.parametrize("name", ["abc", "1-digit-first", "a" * 63, "000"])
-def test_a_name_that_a_queue_can_have(azure: Scene, name: str) -> None:
+def test_a_name_that_a_queue_can_have(azure: Harness, name: str) -> None:
     assert azure.ask("PUT", name).status == 201
 
 
-def test_a_text_over_the_limit(orders: Scene) -> None:
+def test_a_text_over_the_limit(orders: Harness) -> None:
     assert orders.ask("POST", "orders/messages", body_of("x" * 65536)).status == 201
     answer = orders.ask("POST", "orders/messages", body_of("x" * 65537))
     assert (answer.status, answer.code, answer.text("MaxLimit")) == (413, "RequestBodyTooLarge", "65536")
@@ -259,24 +259,24 @@ def test_a_text_over_the_limit(orders: Scene) -> None:
     assert (answer.status, answer.code) == (413, "RequestBodyTooLarge")
 
 
-def test_a_body_over_the_limit_of_the_server(orders: Scene) -> None:
+def test_a_body_over_the_limit_of_the_server(orders: Harness) -> None:
     answer = orders.ask("POST", "orders/messages", b"x" * 131585)
     assert (answer.status, answer.code, answer.text("MaxLimit")) == (413, "RequestBodyTooLarge", "131584")
 
 
-def test_a_version_that_is_none(azure: Scene) -> None:
+def test_a_version_that_is_none(azure: Harness) -> None:
     answer = azure.ask("GET", "?comp=list", x_ms_version="newest")
     assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
     assert (answer.text("HeaderName"), answer.text("HeaderValue")) == ("x-ms-version", "newest")
 
 
 @pytest.mark.parametrize("version", ["2009-09-19", "2026-10-06", "2099-12-31"])
-def test_any_version_is_accepted_and_echoed(azure: Scene, version: str) -> None:
+def test_any_version_is_accepted_and_echoed(azure: Harness, version: str) -> None:
     answer = azure.ask("GET", "?comp=list", x_ms_version=version)
     assert (answer.status, answer.headers["x-ms-version"]) == (200, version)
 
 
-def test_a_long_life_needs_a_version_that_knows_it(orders: Scene) -> None:
+def test_a_long_life_needs_a_version_that_knows_it(orders: Harness) -> None:
     answer = orders.ask("POST", "orders/messages?messagettl=604801", body_of("x"), x_ms_version="2017-04-17")
     assert answer.code == "OutOfRangeQueryParameterValue"
 
@@ -292,7 +292,7 @@ def test_a_long_life_needs_a_version_that_knows_it(orders: Scene) -> None:
         ({"x-ms-meta-big": "x" * 8190}, "MetadataTooLarge"),
     ],
 )
-def test_metadata_that_cannot_be(azure: Scene, headers: dict[str, str], code: str) -> None:
+def test_metadata_that_cannot_be(azure: Harness, headers: dict[str, str], code: str) -> None:
     answer = azure.send("PUT", f"/{ACCOUNT}/orders?{azure.sas}", headers=headers)
     assert (answer.status, answer.code) == (400, code)
 
@@ -309,12 +309,12 @@ def test_metadata_that_cannot_be(azure: Scene, headers: dict[str, str], code: st
         ("PUT", "?restype=service&comp=properties", 400, "InvalidXmlDocument"),
     ],
 )
-def test_what_the_service_does_not_do(orders: Scene, method: str, path: str, status: int, code: str) -> None:
+def test_what_the_service_does_not_do(orders: Harness, method: str, path: str, status: int, code: str) -> None:
     answer = orders.ask(method, path)
     assert (answer.status, answer.code) == (status, code)
 
 
-def test_an_error_says_its_request_and_time_and_repeats_no_control_characters(orders: Scene) -> None:
+def test_an_error_says_its_request_and_time_and_repeats_no_control_characters(orders: Harness) -> None:
     answer = orders.ask("GET", "orders/messages?numofmessages=%00%01", x_ms_client_request_id="mine")
     message = answer.text("Message")
     assert f"RequestId:{answer.headers['x-ms-request-id']}\nTime:20" in message
@@ -322,12 +322,12 @@ def test_an_error_says_its_request_and_time_and_repeats_no_control_characters(or
     assert answer.text("QueryParameterValue") == "\ufffd\ufffd"
 
 
-def test_head_has_the_code_in_its_header_only(azure: Scene) -> None:
+def test_head_has_the_code_in_its_header_only(azure: Harness) -> None:
     answer = azure.ask("HEAD", "absent?comp=metadata")
     assert (answer.status, answer.body, answer.headers["x-ms-error-code"]) == (404, b"", "QueueNotFound")
 
 
-def test_overload_is_server_busy(orders: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overload_is_server_busy(orders: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     async def full(*arguments: object) -> None:
         raise errors.ResourceExhaustedError("no room for anybody")
 
@@ -337,7 +337,7 @@ def test_overload_is_server_busy(orders: Scene, monkeypatch: pytest.MonkeyPatch)
     assert b"no room for anybody" not in answer.body
 
 
-def test_a_bug_is_an_internal_error_that_says_nothing(orders: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_an_internal_error_that_says_nothing(orders: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*arguments: object) -> None:
         raise KeyError("secret")
 
@@ -348,7 +348,7 @@ def test_a_bug_is_an_internal_error_that_says_nothing(orders: Scene, monkeypatch
     assert orders.ask("GET", "orders/messages").status == 200
 
 
-def test_what_is_not_http_is_refused_in_xml(azure: Scene) -> None:
+def test_what_is_not_http_is_refused_in_xml(azure: Harness) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", azure.port, timeout=10)
     connection.putrequest("GET", "/", skip_host=True)
     connection.endheaders()
@@ -358,7 +358,7 @@ def test_what_is_not_http_is_refused_in_xml(azure: Scene) -> None:
     assert (answer.status, answer.code) == (400, "InvalidInput")
 
 
-def test_a_queue_of_another_topic_is_in_the_way(azure: Scene) -> None:
+def test_a_queue_of_another_topic_is_in_the_way(azure: Harness) -> None:
     """A subscription of the queue's name that reads something else, made through another door."""
     home = f"projects/{ACCOUNT}"
     azure.run(azure.queue.create_topic(f"{home}/topics/elsewhere"))
@@ -367,10 +367,10 @@ def test_a_queue_of_another_topic_is_in_the_way(azure: Scene) -> None:
     assert (answer.status, answer.code) == (409, "QueueAlreadyExists")
 
 
-Refusal = Callable[[Scene], Answer]
+Refusal = Callable[[Harness], Answer]
 
 
-def test_a_life_that_ends_while_hidden_names_the_visibility(orders: Scene) -> None:
+def test_a_life_that_ends_while_hidden_names_the_visibility(orders: Harness) -> None:
     answer = orders.ask("POST", "orders/messages?messagettl=10&visibilitytimeout=30", body_of("x"))
     assert (answer.text("QueryParameterName"), answer.text("QueryParameterValue")) == ("visibilitytimeout", "30")
 
@@ -379,7 +379,7 @@ CENTURY = 100 * 366 * 86400
 
 
 @pytest.mark.parametrize("seconds", [CENTURY + 1, 10**17])
-def test_a_time_to_live_that_was_cut_short_is_said(orders: Scene, seconds: int) -> None:
+def test_a_time_to_live_that_was_cut_short_is_said(orders: Harness, seconds: int) -> None:
     answer = orders.ask("POST", f"orders/messages?messagettl={seconds}", body_of("x"))
     assert (answer.status, answer.headers["warning"]) == (201, f'299 - "messagettl was cut to {CENTURY} seconds"')
     answer = orders.ask("POST", f"orders/messages?messagettl={CENTURY}", body_of("x"))
@@ -387,7 +387,7 @@ def test_a_time_to_live_that_was_cut_short_is_said(orders: Scene, seconds: int) 
 
 
 @pytest.mark.parametrize("timeout", ["1", "30", "90", "100000"])
-def test_a_timeout_is_accepted_everywhere(orders: Scene, timeout: str) -> None:
+def test_a_timeout_is_accepted_everywhere(orders: Harness, timeout: str) -> None:
     assert orders.ask("GET", f"orders/messages?timeout={timeout}").status == 200
     assert orders.ask("GET", f"orders/messages?timeout={timeout}&peekonly=False").status == 200
 
@@ -401,14 +401,14 @@ def test_a_timeout_is_accepted_everywhere(orders: Scene, timeout: str) -> None:
         ("not*base64", "InvalidMd5"),
     ],
 )
-def test_a_body_is_the_one_that_was_digested(orders: Scene, digest: str, code: str) -> None:
+def test_a_body_is_the_one_that_was_digested(orders: Harness, digest: str, code: str) -> None:
     """What arrives with a Content-MD5 is checked, and stored only if it fits."""
     answer = orders.ask("POST", "orders/messages", body_of("x"), Content_MD5=digest)
     assert (answer.status, answer.headers.get("x-ms-error-code", "")) == (400 if code else 201, code)
     assert orders.count() == (0 if code else 1)
 
 
-def test_the_receipts_a_stranger_would_try_take_no_message(orders: Scene) -> None:
+def test_the_receipts_a_stranger_would_try_take_no_message(orders: Harness) -> None:
     """003: a receipt speaks for its holder; numbers that count up in Base64 were found with 22 tries."""
     put = orders.ask("POST", "orders/messages", body_of("a"))
     held = orders.ask("GET", "orders/messages")

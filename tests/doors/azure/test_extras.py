@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import threading
 
-from tests.doors.azure.scene import Scene, body_of, opened
+from tests.doors.azure.harness import Harness, body_of, opened
 from tests.doors.azure.signing import ACCOUNT
 from tests.doors.azure.test_credentials import headers_of, shared_key
 
 POISON = "orders-poison"
 
 
-def fail(scene: Scene, times: int) -> None:
+def fail(harness: Harness, times: int) -> None:
     """Take the message and let its time pass."""
     for _ in range(times):
-        assert len(scene.get(visibilitytimeout=1).texts("MessageId")) == 1
-        scene.clock.advance(1)
+        assert len(harness.get(visibilitytimeout=1).texts("MessageId")) == 1
+        harness.clock.advance(1)
 
 
-def redrive(scene: Scene, queue: str) -> dict[str, str]:
+def redrive(harness: Harness, queue: str) -> dict[str, str]:
     target = f"/{ACCOUNT}/{queue}?comp=redrive"
-    headers = headers_of(scene)
-    answer = scene.send("POST", target, headers=headers | {"Authorization": shared_key("POST", target, headers)})
+    headers = headers_of(harness)
+    answer = harness.send("POST", target, headers=headers | {"Authorization": shared_key("POST", target, headers)})
     return {**answer.headers, "status": str(answer.status)}
 
 
@@ -38,7 +38,7 @@ def test_a_message_that_fails_too_often_moves_aside_and_can_come_back() -> None:
         assert (azure.count(POISON), azure.get().texts("MessageText")) == (0, ["bad"])
 
 
-def test_one_queue_can_have_its_own_poison_queue(azure: Scene) -> None:
+def test_one_queue_can_have_its_own_poison_queue(azure: Harness) -> None:
     azure.send("PUT", f"/{ACCOUNT}/orders?{azure.sas}", headers={"x-ms-meta-penstock_max_dequeue_count": "1"})
     azure.put("bad")
     fail(azure, 1)
@@ -74,13 +74,13 @@ def test_a_queue_deleted_with_its_poison_queue_leaves_nothing_behind() -> None:
         assert azure.ask("GET", "?comp=list").texts("Name") == ["orders", POISON]
 
 
-def test_without_being_asked_for_nothing_moves(orders: Scene) -> None:
+def test_without_being_asked_for_nothing_moves(orders: Harness) -> None:
     orders.put()
     fail(orders, 20)
     assert orders.ask("GET", f"{POISON}?comp=metadata").code == "QueueNotFound"
 
 
-def test_only_poison_queues_are_redriven(orders: Scene) -> None:
+def test_only_poison_queues_are_redriven(orders: Harness) -> None:
     assert redrive(orders, "orders")["status"] == "400"
 
 
@@ -109,7 +109,7 @@ def test_a_door_that_closes_answers_those_who_wait() -> None:
     assert statuses == [200]
 
 
-async def waits(azure: Scene) -> bool:
+async def waits(azure: Harness) -> bool:
     """Whether somebody waits for a message."""
     import asyncio
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tests.doors.azure.scene import Scene, body_of, opened
+from tests.doors.azure.harness import Harness, body_of, opened
 from tests.doors.azure.signing import ACCOUNT, account_fields, query, shared_key
 from tests.doors.azure.test_credentials import headers_of
 
@@ -32,7 +32,7 @@ def test_nothing_secret_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch:
         assert secret not in caplog.text
 
 
-def break_publish(azure: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def break_publish(azure: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*arguments: object) -> None:
         raise KeyError(CANARY)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doors.azure.scene import Scene, body_of
+from tests.doors.azure.harness import Harness, body_of
 from tests.doors.azure.signing import ACCOUNT, account_sas
 
 PROPERTIES = "?restype=service&comp=properties"
@@ -15,7 +15,7 @@ RULE = (
 )
 
 
-def set_cors(azure: Scene, *origins: str) -> None:
+def set_cors(azure: Harness, *origins: str) -> None:
     rules = "".join(RULE.format(origin) for origin in origins)
     body = f"<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>".encode()
     assert azure.ask("PUT", PROPERTIES, body).status == 202
@@ -24,7 +24,7 @@ def set_cors(azure: Scene, *origins: str) -> None:
 # ---------------------------------------------------------------------- queues
 
 
-def test_create_is_201_then_204_and_409_with_other_metadata(azure: Scene) -> None:
+def test_create_is_201_then_204_and_409_with_other_metadata(azure: Harness) -> None:
     target = f"/{ACCOUNT}/orders?{azure.sas}"
     assert azure.send("PUT", target, headers={"x-ms-meta-Colour": "red"}).status == 201
     assert azure.send("PUT", target, headers={"x-ms-meta-cOLOUR": "red"}).status == 204
@@ -32,7 +32,7 @@ def test_create_is_201_then_204_and_409_with_other_metadata(azure: Scene) -> Non
     assert (answer.status, answer.code) == (409, "QueueAlreadyExists")
 
 
-def test_metadata_keeps_its_case_is_replaced_and_cleared(azure: Scene) -> None:
+def test_metadata_keeps_its_case_is_replaced_and_cleared(azure: Harness) -> None:
     azure.create("orders")
     target = f"/{ACCOUNT}/orders?comp=metadata&{azure.sas}"
     assert azure.send("PUT", target, headers={"x-ms-meta-MixedCase": "Value", "x-ms-meta-b": "2"}).status == 204
@@ -47,7 +47,7 @@ def test_metadata_keeps_its_case_is_replaced_and_cleared(azure: Scene) -> None:
     assert not [name for name in azure.send("GET", target).headers if name.startswith("x-ms-meta-")]
 
 
-def test_a_deleted_queue_takes_its_messages_metadata_and_policies_with_it(orders: Scene) -> None:
+def test_a_deleted_queue_takes_its_messages_metadata_and_policies_with_it(orders: Harness) -> None:
     orders.put()
     orders.ask("PUT", "orders?comp=metadata", x_ms_meta_a="1")
     assert orders.ask("DELETE", "orders").status == 204
@@ -57,14 +57,14 @@ def test_a_deleted_queue_takes_its_messages_metadata_and_policies_with_it(orders
     assert "x-ms-meta-a" not in orders.ask("GET", "orders?comp=metadata").headers
 
 
-def test_a_topic_of_another_door_becomes_a_queue_when_it_is_created(azure: Scene) -> None:
+def test_a_topic_of_another_door_becomes_a_queue_when_it_is_created(azure: Harness) -> None:
     azure.run(azure.queue.create_topic(f"projects/{ACCOUNT}/topics/shared"))
     assert azure.ask("GET", "shared/messages").code == "QueueNotFound"
     assert azure.ask("PUT", "shared", x_ms_meta_a="1").status == 201
     assert azure.ask("GET", "shared?comp=metadata").headers["x-ms-meta-a"] == "1"
 
 
-def test_a_list_is_sorted_paged_and_filtered(azure: Scene) -> None:
+def test_a_list_is_sorted_paged_and_filtered(azure: Harness) -> None:
     for name in ("ccc", "bbb", "aaa", "ddd", "other"):
         azure.create(name)
     marker, names = "", []
@@ -81,7 +81,7 @@ def test_a_list_is_sorted_paged_and_filtered(azure: Scene) -> None:
     )
 
 
-def test_a_list_repeats_nothing_that_xml_cannot_hold(azure: Scene) -> None:
+def test_a_list_repeats_nothing_that_xml_cannot_hold(azure: Harness) -> None:
     headers = {"Host": '"><Injected/>'}
     answer = azure.send("GET", f"/{ACCOUNT}?comp=list&prefix=%00%ED%A0%80%22&{azure.sas}", headers=headers)
     assert answer.status == 200
@@ -89,14 +89,14 @@ def test_a_list_repeats_nothing_that_xml_cannot_hold(azure: Scene) -> None:
     assert answer.text("Prefix").endswith('"')
 
 
-def test_a_list_may_include_metadata(azure: Scene) -> None:
+def test_a_list_may_include_metadata(azure: Harness) -> None:
     azure.ask("PUT", "orders", x_ms_meta_a="<1>")
     answer = azure.ask("GET", "?comp=list&include=metadata")
     assert answer.xml.findtext("Queues/Queue/Metadata/a") == "<1>"
     assert azure.ask("GET", "?comp=list").xml.find("Queues/Queue/Metadata") is None
 
 
-def test_a_list_names_its_endpoint_as_it_was_called(azure: Scene) -> None:
+def test_a_list_names_its_endpoint_as_it_was_called(azure: Harness) -> None:
     home, inside = f"127.0.0.1:{azure.port}", f"{ACCOUNT}.queue.localhost:{azure.port}"
     answer = azure.ask("GET", "?comp=list&include=metadata,metadata")
     assert answer.xml.attrib["ServiceEndpoint"] == f"http://{home}/{ACCOUNT}/"
@@ -106,7 +106,7 @@ def test_a_list_names_its_endpoint_as_it_was_called(azure: Scene) -> None:
     assert answer.xml.attrib["ServiceEndpoint"] == f"http://{home}/queue/myaccount/"
 
 
-def test_a_list_shows_only_the_queues_of_its_account(azure: Scene) -> None:
+def test_a_list_shows_only_the_queues_of_its_account(azure: Harness) -> None:
     azure.create("mine")
     azure.dialect("PUT", "theirs")
     assert azure.ask("GET", "?comp=list").texts("Name") == ["mine"]
@@ -115,7 +115,7 @@ def test_a_list_shows_only_the_queues_of_its_account(azure: Scene) -> None:
 # ---------------------------------------------------------------------- properties, statistics, CORS
 
 
-def test_properties_that_are_left_out_keep_their_value(azure: Scene) -> None:
+def test_properties_that_are_left_out_keep_their_value(azure: Harness) -> None:
     retention = "<RetentionPolicy><Enabled>true</Enabled><Days>{}</Days></RetentionPolicy>"
     logging = f"<Logging><Version>1.0</Version><Delete>true</Delete>{retention.format(7)}</Logging>"
     metrics = "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs></HourMetrics>"
@@ -154,13 +154,13 @@ FOO = RULE.format("*").replace("GET,PUT", "GET,FOO")
         (f"<Cors>{RULE.format('*').replace('x-ms-meta-*', 'a*,b*,c*')}</Cors>", VALUE),
     ],
 )
-def test_properties_that_cannot_be(azure: Scene, inner: str, code: str) -> None:
+def test_properties_that_cannot_be(azure: Harness, inner: str, code: str) -> None:
     body = f"<StorageServiceProperties>{inner}</StorageServiceProperties>".encode()
     answer = azure.ask("PUT", PROPERTIES, body)
     assert (answer.status, answer.code) == (400, code)
 
 
-def test_a_value_that_cannot_be_is_named(azure: Scene) -> None:
+def test_a_value_that_cannot_be_is_named(azure: Harness) -> None:
     body = f"<StorageServiceProperties><Cors>{FOO}</Cors></StorageServiceProperties>".encode()
     answer = azure.ask("PUT", PROPERTIES, body)
     assert (answer.text("XmlNodeName"), answer.text("XmlNodeValue")) == ("AllowedMethods", "GET,FOO")
@@ -168,12 +168,12 @@ def test_a_value_that_cannot_be_is_named(azure: Scene) -> None:
     assert azure.ask("GET", PROPERTIES).xml.find("Cors/CorsRule") is None
 
 
-def test_statistics_are_at_the_secondary(azure: Scene) -> None:
+def test_statistics_are_at_the_secondary(azure: Harness) -> None:
     answer = azure.send("GET", f"/{ACCOUNT}-secondary?restype=service&comp=stats&{azure.sas}")
     assert (answer.status, answer.xml.findtext("GeoReplication/Status")) == (200, "live")
 
 
-def test_the_secondary_only_reads(orders: Scene) -> None:
+def test_the_secondary_only_reads(orders: Harness) -> None:
     orders.put()
     home = f"/{ACCOUNT}-secondary/orders"
     assert orders.send("GET", f"{home}/messages?peekonly=true&{orders.sas}").status == 200
@@ -182,12 +182,12 @@ def test_the_secondary_only_reads(orders: Scene) -> None:
     assert (answer.status, answer.code) == (403, "InsufficientAccountPermissions")
 
 
-def preflight(azure: Scene, **headers: str) -> dict[str, str]:
+def preflight(azure: Harness, **headers: str) -> dict[str, str]:
     answer = azure.send("OPTIONS", f"/{ACCOUNT}/orders", headers={k.replace("_", "-"): v for k, v in headers.items()})
     return answer.headers | {"status": str(answer.status), "code": answer.code if answer.status >= 400 else ""}
 
 
-def test_a_preflight_needs_a_rule(azure: Scene) -> None:
+def test_a_preflight_needs_a_rule(azure: Harness) -> None:
     asked = {"Origin": "https://page.example", "Access_Control_Request_Method": "PUT"}
     assert preflight(azure, **asked)["code"] == "CorsPreflightFailure"
     set_cors(azure, "https://other.example", "https://page.example")
@@ -202,7 +202,7 @@ def test_a_preflight_needs_a_rule(azure: Scene) -> None:
 
 
 @pytest.mark.parametrize("missing", ["Origin", "Access_Control_Request_Method"])
-def test_a_preflight_needs_its_headers(azure: Scene, missing: str) -> None:
+def test_a_preflight_needs_its_headers(azure: Harness, missing: str) -> None:
     asked = {"Origin": "https://page.example", "Access_Control_Request_Method": "PUT"}
     del asked[missing]
     assert preflight(azure, **asked)["code"] == "InvalidHeaderValue"
@@ -222,14 +222,14 @@ def test_a_preflight_needs_its_headers(azure: Scene, missing: str) -> None:
         ("https://evil/.page.example", False),
     ],
 )
-def test_an_origin_may_be_any_subdomain(azure: Scene, origin: str, allowed: bool) -> None:
+def test_an_origin_may_be_any_subdomain(azure: Harness, origin: str, allowed: bool) -> None:
     set_cors(azure, "https://*.page.example")
     answer = preflight(azure, Origin=origin, Access_Control_Request_Method="PUT")
     assert answer["status"] == ("200" if allowed else "403")
     assert answer.get("access-control-allow-origin") == (origin if allowed else None)
 
 
-def test_an_answer_to_a_page_says_whether_the_page_may_read_it(azure: Scene) -> None:
+def test_an_answer_to_a_page_says_whether_the_page_may_read_it(azure: Harness) -> None:
     set_cors(azure, "https://page.example")
     answer = azure.ask("GET", "?comp=list", Origin="https://page.example")
     assert answer.headers["access-control-allow-origin"] == "https://page.example"
@@ -241,7 +241,7 @@ def test_an_answer_to_a_page_says_whether_the_page_may_read_it(azure: Scene) -> 
 # ---------------------------------------------------------------------- addresses and headers
 
 
-def test_the_account_may_stand_in_the_host(azure: Scene) -> None:
+def test_the_account_may_stand_in_the_host(azure: Harness) -> None:
     headers = {"Host": f"{ACCOUNT}.queue.localhost:{azure.port}"}
     assert azure.send("PUT", f"/orders?{azure.sas}", headers=headers).status == 201
     assert azure.ask("GET", "?comp=list").texts("Name") == ["orders"]
@@ -250,11 +250,11 @@ def test_the_account_may_stand_in_the_host(azure: Scene) -> None:
 
 
 @pytest.mark.parametrize("host", ["penstock", "storage.internal:10001", "my-service.namespace.svc", "127.0.0.1"])
-def test_any_other_host_name_means_path_style(azure: Scene, host: str) -> None:
+def test_any_other_host_name_means_path_style(azure: Harness, host: str) -> None:
     assert azure.send("GET", f"/{ACCOUNT}?comp=list&{azure.sas}", headers={"Host": host}).status == 200
 
 
-def test_every_answer_names_itself_and_echoes_its_client(azure: Scene) -> None:
+def test_every_answer_names_itself_and_echoes_its_client(azure: Harness) -> None:
     first = azure.ask("GET", "?comp=list", x_ms_client_request_id="abc")
     second = azure.ask("GET", "?comp=list")
     assert first.headers["x-ms-client-request-id"] == "abc"
@@ -264,6 +264,6 @@ def test_every_answer_names_itself_and_echoes_its_client(azure: Scene) -> None:
     assert "date" in first.headers
 
 
-def test_without_a_version_the_signature_names_it(azure: Scene) -> None:
+def test_without_a_version_the_signature_names_it(azure: Harness) -> None:
     sas = account_sas(sv="2023-01-03")
     assert azure.send("GET", f"/{ACCOUNT}?comp=list&{sas}").headers["x-ms-version"] == "2023-01-03"

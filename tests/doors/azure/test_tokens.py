@@ -11,7 +11,7 @@ import trustme
 
 from penstock.broker.model import SECOND
 from penstock.doors.azure.dates import iso
-from tests.doors.azure.scene import Answer, Scene, body_of, opened
+from tests.doors.azure.harness import Answer, Harness, body_of, opened
 from tests.doors.azure.signing import ACCOUNT, KEY, account_sas, delegation_fields, query, signature, token
 
 FIELDS = dict.fromkeys(["skoid", "sktid", "skt", "ske", "sks", "skv"], "")
@@ -24,19 +24,19 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def secure(authority: trustme.CA, tmp_path: Path) -> Iterator[Scene]:
+def secure(authority: trustme.CA, tmp_path: Path) -> Iterator[Harness]:
     certificate = authority.issue_cert("localhost")
     pem, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     certificate.private_key_pem.write_to_path(key)
     pem.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
-    with opened(tls_cert=str(pem), tls_key=str(key), oauth="basic") as scene:
-        scene.secure = ssl.create_default_context()
-        authority.configure_trust(scene.secure)
-        yield scene
+    with opened(tls_cert=str(pem), tls_key=str(key), oauth="basic") as harness:
+        harness.secure = ssl.create_default_context()
+        authority.configure_trust(harness.secure)
+        yield harness
 
 
-def claims(scene: Scene, **changes: object) -> dict[str, object]:
-    now = scene.clock.wall() // SECOND
+def claims(harness: Harness, **changes: object) -> dict[str, object]:
+    now = harness.clock.wall() // SECOND
     return {
         "iss": "https://sts.windows.net/tenant/",
         "aud": "https://storage.azure.com",
@@ -48,11 +48,11 @@ def claims(scene: Scene, **changes: object) -> dict[str, object]:
     } | changes
 
 
-def signed_in(scene: Scene, method: str, path: str, body: bytes | None = None, **changes: object) -> Answer:
-    return scene.ask(method, path, body, sas="", Authorization=f"Bearer {token(claims(scene, **changes))}")
+def signed_in(harness: Harness, method: str, path: str, body: bytes | None = None, **changes: object) -> Answer:
+    return harness.ask(method, path, body, sas="", Authorization=f"Bearer {token(claims(harness, **changes))}")
 
 
-def test_tls_is_spoken_and_nothing_else(secure: Scene) -> None:
+def test_tls_is_spoken_and_nothing_else(secure: Harness) -> None:
     assert secure.ask("PUT", "orders").status == 201
     assert secure.ask("GET", "?comp=list", sas=account_sas(spr="https")).texts("Name") == ["orders"]
     secure.secure = None
@@ -60,13 +60,13 @@ def test_tls_is_spoken_and_nothing_else(secure: Scene) -> None:
         secure.ask("GET", "?comp=list")
 
 
-def test_an_untrusted_certificate_is_not_trusted(secure: Scene) -> None:
+def test_an_untrusted_certificate_is_not_trusted(secure: Harness) -> None:
     secure.secure = ssl.create_default_context()
     with pytest.raises(ssl.SSLCertVerificationError):
         secure.ask("GET", "?comp=list")
 
 
-def test_a_token_lets_its_user_in(secure: Scene) -> None:
+def test_a_token_lets_its_user_in(secure: Harness) -> None:
     assert signed_in(secure, "PUT", "orders").status == 201
     assert signed_in(secure, "POST", "orders/messages", body_of("x")).status == 201
     for audience in ("https://storage.azure.com/", f"https://{ACCOUNT}.queue.core.windows.net"):
@@ -84,14 +84,14 @@ CLOUDS = ["core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net",
         "e406a681-f3d4-42a8-90b6-c2b029497af1",
     ],
 )
-def test_a_token_may_be_of_any_cloud(secure: Scene, audience: str) -> None:
+def test_a_token_may_be_of_any_cloud(secure: Harness, audience: str) -> None:
     for spelled in (audience, f"{audience}/", [audience]):
         assert signed_in(secure, "GET", "?comp=list", aud=spelled).status == 200
     other = audience.replace(ACCOUNT, "other") if ACCOUNT in audience else f"x{audience}"
     assert signed_in(secure, "GET", "?comp=list", aud=other).status == 401
 
 
-def test_a_token_is_enough_for_policies_since_a_version_of_the_service(secure: Scene) -> None:
+def test_a_token_is_enough_for_policies_since_a_version_of_the_service(secure: Harness) -> None:
     """Get and Set Queue ACL take a token from 2025-07-05 on, before it a key only."""
     signed_in(secure, "PUT", "orders")
     body = b"<SignedIdentifiers><SignedIdentifier><Id>one</Id></SignedIdentifier></SignedIdentifiers>"
@@ -117,7 +117,7 @@ def test_a_token_is_enough_for_policies_since_a_version_of_the_service(secure: S
     ],
 )
 def test_what_is_wrong_with_a_token_is_said_as_the_service_says_it(
-    secure: Scene, changes: dict[str, object], detail: str
+    secure: Harness, changes: dict[str, object], detail: str
 ) -> None:
     answer = signed_in(secure, "GET", "?comp=list", **changes)
     assert answer.text("AuthenticationErrorDetail") == detail
@@ -139,7 +139,7 @@ def test_what_is_wrong_with_a_token_is_said_as_the_service_says_it(
         {"aud": "https://other.queue.core.windows.net"},
     ],
 )
-def test_a_token_that_is_not_good_is_challenged(secure: Scene, changes: dict[str, object]) -> None:
+def test_a_token_that_is_not_good_is_challenged(secure: Harness, changes: dict[str, object]) -> None:
     answer = signed_in(secure, "GET", "?comp=list", **changes)
     assert (answer.status, answer.code) == (401, "InvalidAuthenticationInfo")
     assert answer.headers["www-authenticate"].startswith("Bearer authorization_uri=https://")
@@ -147,29 +147,29 @@ def test_a_token_that_is_not_good_is_challenged(secure: Scene, changes: dict[str
 
 
 @pytest.mark.parametrize("text", ["", "x", "a.b", "a.!!.c", "a.e30.c", "a.W10.c", "é.é.é"])
-def test_what_is_no_token_is_challenged(secure: Scene, text: str) -> None:
+def test_what_is_no_token_is_challenged(secure: Harness, text: str) -> None:
     assert secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {text}").status == 401
 
 
-def test_nobody_is_challenged_to_sign_in(secure: Scene) -> None:
+def test_nobody_is_challenged_to_sign_in(secure: Harness) -> None:
     answer = secure.ask("GET", "?comp=list", sas="")
     assert (answer.status, "www-authenticate" in answer.headers) == (401, True)
 
 
 def test_without_tls_no_token_counts() -> None:
-    with opened(oauth="basic") as scene:
-        assert signed_in(scene, "GET", "?comp=list").code == "AuthenticationFailed"
+    with opened(oauth="basic") as harness:
+        assert signed_in(harness, "GET", "?comp=list").code == "AuthenticationFailed"
 
 
 # ---------------------------------------------------------------------- user delegation
 
 
-def ask_key(scene: Scene, *, start: str = "", expiry: str = "", tenant: str = "") -> Answer:
-    now = scene.clock.wall()
+def ask_key(harness: Harness, *, start: str = "", expiry: str = "", tenant: str = "") -> Answer:
+    now = harness.clock.wall()
     start, expiry = start or iso(now), expiry or iso(now + 3600 * SECOND)
     more = f"<DelegatedUserTid>{tenant}</DelegatedUserTid>" if tenant else ""
     body = f"<KeyInfo><Start>{start}</Start><Expiry>{expiry}</Expiry>{more}</KeyInfo>".encode()
-    return signed_in(scene, "POST", "?restype=service&comp=userdelegationkey", body)
+    return signed_in(harness, "POST", "?restype=service&comp=userdelegationkey", body)
 
 
 def delegation(answer: Answer, **more: str) -> dict[str, str]:
@@ -177,7 +177,7 @@ def delegation(answer: Answer, **more: str) -> dict[str, str]:
     return delegation_fields("orders", answer.text("Value"), **values, **more)
 
 
-def test_a_delegated_key_signs_and_the_same_question_has_the_same_key(secure: Scene) -> None:
+def test_a_delegated_key_signs_and_the_same_question_has_the_same_key(secure: Harness) -> None:
     signed_in(secure, "PUT", "orders")
     answer = ask_key(secure)
     assert [answer.text(name) for name in ("SignedOid", "SignedTid", "SignedService")] == ["user", "tenant", "q"]
@@ -189,7 +189,7 @@ def test_a_delegated_key_signs_and_the_same_question_has_the_same_key(secure: Sc
 @pytest.mark.parametrize(
     "field", ["skoid", "sktid", "skt", "ske", "sks", "skv", "sp", "se", "sv", "sig", "skdutid", "sduoid", "sip", "spr"]
 )
-def test_no_field_of_a_delegation_can_be_changed(secure: Scene, field: str) -> None:
+def test_no_field_of_a_delegation_can_be_changed(secure: Harness, field: str) -> None:
     signed_in(secure, "PUT", "orders")
     fields = delegation(ask_key(secure))
     later = iso(secure.clock.wall() + 1800 * SECOND)
@@ -199,7 +199,7 @@ def test_no_field_of_a_delegation_can_be_changed(secure: Scene, field: str) -> N
     assert (answer.status, answer.code) == (403, "AuthenticationFailed")
 
 
-def test_a_delegation_ends_with_its_key(secure: Scene) -> None:
+def test_a_delegation_ends_with_its_key(secure: Harness) -> None:
     signed_in(secure, "PUT", "orders")
     fields = query(delegation(ask_key(secure)))
     secure.clock.advance(3601)
@@ -207,7 +207,7 @@ def test_a_delegation_ends_with_its_key(secure: Scene) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-7200, 7200])
-def test_tokens_and_keys_go_by_the_clock_on_the_wall(secure: Scene, seconds: int) -> None:
+def test_tokens_and_keys_go_by_the_clock_on_the_wall(secure: Harness, seconds: int) -> None:
     old = token(claims(secure))
     secure.clock.set_wall(seconds)
     assert secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {old}").status == 401
@@ -215,7 +215,7 @@ def test_tokens_and_keys_go_by_the_clock_on_the_wall(secure: Scene, seconds: int
     assert secure.ask("GET", "orders/messages", sas=query(delegation(ask_key(secure)))).status == 200
 
 
-def test_a_delegation_may_be_for_one_user_only(secure: Scene) -> None:
+def test_a_delegation_may_be_for_one_user_only(secure: Harness) -> None:
     signed_in(secure, "PUT", "orders")
     sas = query(delegation(ask_key(secure, tenant="home"), skdutid="home", sduoid="friend"))
     assert secure.ask("GET", "orders/messages", sas=sas).code == "AuthenticationFailed"
@@ -224,7 +224,7 @@ def test_a_delegation_may_be_for_one_user_only(secure: Scene) -> None:
         assert secure.ask("GET", "orders/messages", sas=sas, Authorization=bearer).status == status
 
 
-def test_a_key_lasts_a_week_at_most_and_only_users_get_one(secure: Scene) -> None:
+def test_a_key_lasts_a_week_at_most_and_only_users_get_one(secure: Harness) -> None:
     now = secure.clock.wall()
     for given in (
         {"expiry": iso(now + 8 * 86400 * SECOND)},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.flight.world import Client, FlightServer, served, talking
+from tests.doors.flight.flight_server import Client, FlightServer, served, talking
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.flight.world import Client, FlightServer, Refused, served, talking
+from tests.doors.flight.flight_server import Client, FlightServer, Refused, served, talking
 
 T = "projects/penstock/topics/"
 

@@ -18,7 +18,7 @@ import pyarrow.flight as flight
 import pytest
 import trustme
 
-from tests.doors.flight.world import (
+from tests.doors.flight.flight_server import (
     SECONDS,
     FlightServer,
     Refused,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from tests.doors.flight.world import MAP, Client, Refused, messages, served, talking
+from tests.doors.flight.flight_server import MAP, Client, Refused, messages, served, talking
 
 T = "projects/penstock/topics/"
 LARGE_MAP = pa.map_(pa.large_string(), pa.large_string())

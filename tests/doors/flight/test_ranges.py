@@ -8,7 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from tests.doors.flight.world import Client, FlightServer, Refused, messages, talking
+from tests.doors.flight.flight_server import Client, FlightServer, Refused, messages, talking
 
 T = "projects/penstock/topics/"
 

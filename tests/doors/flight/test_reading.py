@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from tests.doors.flight.world import MAP, Client, FlightServer, Refused, messages, served, talking, until
+from tests.doors.flight.flight_server import MAP, Client, FlightServer, Refused, messages, served, talking, until
 
 CANONICAL = pa.schema(
     [

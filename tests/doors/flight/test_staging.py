@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from tests.doors.flight.world import MAP, Client, FlightServer, Refused, messages, served, talking, until
+from tests.doors.flight.flight_server import MAP, Client, FlightServer, Refused, messages, served, talking, until
 
 STAGING = "projects/penstock/topics/penstock-staging"
 T = "projects/penstock/topics/"

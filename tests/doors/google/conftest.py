@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.doors.google.world import Client, World, opened
+from tests.doors.google.harness import Client, Harness, opened
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with opened() as world:
-        yield world
+def harness() -> Iterator[Harness]:
+    with opened() as harness:
+        yield harness
 
 
 @pytest.fixture(scope="module")
-def client(world: World) -> Iterator[Client]:
-    with world.connect() as client:
+def client(harness: Harness) -> Iterator[Client]:
+    with harness.connect() as client:
         yield client

@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from penstock.doors.google import messages as m
-from tests.doors.google.world import Client, eventually, opened
+from tests.doors.google.harness import Client, eventually, opened
 
 
 def bodies(received: list[Any]) -> list[bytes]:
@@ -257,7 +257,7 @@ def test_a_seek_goes_from_the_first_year_to_the_last(client: Client, seconds: in
 
 def test_a_compressed_request_is_read(client: Client) -> None:
     topic = client.topic()
-    method = client.world.kinds["google.pubsub.v1.Publisher/Publish"]
+    method = client.harness.kinds["google.pubsub.v1.Publisher/Publish"]
     stub = client.channel.unary_unary(method.path, bytes, method.response.FromString)
     request = m.PublishRequest(topic=topic, messages=[m.PubsubMessage(data=b"x" * 100_000)]).SerializeToString()
     for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
@@ -265,7 +265,7 @@ def test_a_compressed_request_is_read(client: Client) -> None:
 
 
 def test_a_request_that_inflates_beyond_the_limit_is_refused(client: Client) -> None:
-    method = client.world.kinds["google.pubsub.v1.Publisher/Publish"]
+    method = client.harness.kinds["google.pubsub.v1.Publisher/Publish"]
     stub = client.channel.unary_unary(method.path, bytes, method.response.FromString)
     with pytest.raises(grpc.RpcError) as caught:
         stub(b"\x00" * (64 << 20), timeout=20, compression=grpc.Compression.Gzip)
@@ -280,15 +280,15 @@ def test_a_method_that_is_not_here(client: Client) -> None:
 
 
 def test_a_server_that_stops_lets_waiting_pulls_go() -> None:
-    with opened() as world, world.connect() as client:
+    with opened() as harness, harness.connect() as client:
         subscription = client.subscription(client.topic())
-        method = world.kinds["google.pubsub.v1.Subscriber/Pull"]
+        method = harness.kinds["google.pubsub.v1.Subscriber/Pull"]
         stub = client.channel.unary_unary(
             method.path, lambda each: each.SerializeToString(), method.response.FromString
         )
         waiting = stub.future(method.request(subscription=subscription, max_messages=1), timeout=60)
-        eventually(lambda: world.door._services.pulling._waiting)
+        eventually(lambda: harness.door._services.pulling._waiting)
         started = time.monotonic()
-        world.run(world.door.stop(10))
+        harness.run(harness.door.stop(10))
         assert time.monotonic() - started < 5
         assert waiting.exception(10).code().name == "UNAVAILABLE"

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from tests.doors.google.world import Client
+from tests.doors.google.harness import Client
 
 OURS = {"UNKNOWN", "INTERNAL", "DATA_LOSS", "UNAVAILABLE", "DEADLINE_EXCEEDED"}
 TOPIC, SUBSCRIPTION = "projects/fuzz/topics/known", "projects/fuzz/subscriptions/known"
@@ -103,7 +103,7 @@ def test_no_request_is_answered_with_an_error_of_ours(client: Client, rounds: Ca
     source = random.Random(20261115)
     methods = [
         method
-        for method in client.world.kinds.values()
+        for method in client.harness.kinds.values()
         if method.service.startswith("google.") and method.name not in ("StreamingPull", "Pull")
     ]
     for _ in range(rounds(40, 4000)):

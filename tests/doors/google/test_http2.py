@@ -22,7 +22,7 @@ from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.options import GoogleOptions
-from tests.doors.google.world import SECONDS, Client, World, eventually, opened, rest
+from tests.doors.google.harness import SECONDS, Client, Harness, eventually, opened, rest
 
 HEADERS = [
     (":method", "POST"),
@@ -36,8 +36,8 @@ HEADERS = [
 class Peer:
     """A client that sends exactly what it is told to."""
 
-    def __init__(self, world: World) -> None:
-        host, _, port = world.address.rpartition(":")
+    def __init__(self, harness: Harness) -> None:
+        host, _, port = harness.address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), SECONDS)
         self.reader = h2.FrameReader(1 << 24)
         self.decoder = hpack.Decoder()
@@ -110,14 +110,14 @@ ASKING = m.message("google.pubsub.v1.GetTopicRequest")(topic="projects/p/topics/
 
 
 @pytest.fixture
-def peer(world: World) -> Iterator[Peer]:
-    with connected(world) as peer:
+def peer(harness: Harness) -> Iterator[Peer]:
+    with connected(harness) as peer:
         yield peer
 
 
 @contextmanager
-def connected(world: World) -> Iterator[Peer]:
-    peer = Peer(world)
+def connected(harness: Harness) -> Iterator[Peer]:
+    peer = Peer(harness)
     try:
         yield peer
     finally:
@@ -159,7 +159,7 @@ def test_a_ping_is_answered_and_settings_are_acknowledged(peer: Peer) -> None:
     assert (h2.PING, h2.ACK, 0, b"12345678") in seen
 
 
-def test_nothing_is_sent_beyond_the_peer_s_window(world: World, client: Client, peer: Peer) -> None:
+def test_nothing_is_sent_beyond_the_peer_s_window(harness: Harness, client: Client, peer: Peer) -> None:
     topic = client.topic()
     subscription = client.subscription(topic)
     client.publish(topic, b"x" * 200_000)
@@ -179,7 +179,7 @@ def test_nothing_is_sent_beyond_the_peer_s_window(world: World, client: Client, 
     assert peer.answer(1)["grpc-status"] == "0"
 
 
-def test_a_window_given_by_settings_reaches_open_streams(world: World, client: Client, peer: Peer) -> None:
+def test_a_window_given_by_settings_reaches_open_streams(harness: Harness, client: Client, peer: Peer) -> None:
     topic = client.topic()
     subscription = client.subscription(topic)
     client.publish(topic, b"x" * 20_000)
@@ -191,8 +191,8 @@ def test_a_window_given_by_settings_reaches_open_streams(world: World, client: C
     assert len(peer.until(h2.DATA)[3]) > 20_000
 
 
-def test_what_is_not_http_2_after_all_is_closed(world: World) -> None:
-    with connected(world) as peer:
+def test_what_is_not_http_2_after_all_is_closed(harness: Harness) -> None:
+    with connected(harness) as peer:
         peer.send(b"PRI * HT")
         peer.until(h2.SETTINGS)
         peer.send(b"TTP/2.0")
@@ -209,16 +209,16 @@ def test_what_is_not_http_2_after_all_is_closed(world: World) -> None:
     ],
     ids=["pings", "settings", "priorities", "rapid resets"],
 )
-def test_a_flood_ends_its_own_connection_only(world: World, client: Client, flood: bytes) -> None:
-    topic, before = client.topic(), world.door.counts["flood"]
-    with connected(world) as peer:
+def test_a_flood_ends_its_own_connection_only(harness: Harness, client: Client, flood: bytes) -> None:
+    topic, before = client.topic(), harness.door.counts["flood"]
+    with connected(harness) as peer:
         peer.greet()
         peer.socket.setblocking(False)
         _pour(peer, flood)
         while peer.next() is not None:  # it is closed before long
             pass
     assert client.publish(topic, b"others go on")
-    assert world.door.counts["flood"] == before + 1
+    assert harness.door.counts["flood"] == before + 1
 
 
 def _pour(peer: Peer, data: bytes) -> None:
@@ -238,8 +238,8 @@ def _pour(peer: Peer, data: bytes) -> None:
     peer.socket.setblocking(True)
 
 
-def test_a_busy_client_that_pings_as_it_goes_is_no_flood(world: World) -> None:
-    with connected(world) as peer:
+def test_a_busy_client_that_pings_as_it_goes_is_no_flood(harness: Harness) -> None:
+    with connected(harness) as peer:
         peer.greet()
         number = 1
         for _ in range(250):
@@ -270,10 +270,10 @@ def test_headers_that_unfold_beyond_the_limit_are_refused(peer: Peer) -> None:
     assert peer.goaway() == h2.COMPRESSION_ERROR
 
 
-def test_more_streams_than_announced_are_refused(world: World) -> None:
-    with connected(world) as peer:
+def test_more_streams_than_announced_are_refused(harness: Harness) -> None:
+    with connected(harness) as peer:
         peer.greet()
-        limit = world.door.limits.streams_max
+        limit = harness.door.limits.streams_max
         path = "/google.pubsub.v1.Subscriber/StreamingPull"
         peer.send(*[request(number * 2 + 1, path) for number in range(limit + 1)])
         assert peer.answer(limit * 2 + 1) == {"reset": str(h2.REFUSED_STREAM)}
@@ -310,22 +310,22 @@ def test_rest_over_http_2(peer: Peer) -> None:
     assert peer.answer(1)[":status"] == "200"
 
 
-def test_a_rest_pull_whose_stream_is_reset_takes_nothing(world: World, client: Client, peer: Peer) -> None:
+def test_a_rest_pull_whose_stream_is_reset_takes_nothing(harness: Harness, client: Client, peer: Peer) -> None:
     topic = client.topic()
     name = client.subscription(topic)
     peer.greet()
     head = [(":method", "POST"), (":scheme", "http"), (":authority", "localhost"), (":path", f"/v1/{name}:pull")]
     peer.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, hpack.encode(head)))
     peer.send(h2.frame(h2.DATA, h2.END_STREAM, 1, b'{"maxMessages": 1}'))
-    eventually(lambda: world.door._services.pulling._waiting)
+    eventually(lambda: harness.door._services.pulling._waiting)
     peer.send(h2.frame(h2.RST_STREAM, 0, 1, (8).to_bytes(4, "big")))
-    eventually(lambda: not world.door._services.pulling._waiting)
+    eventually(lambda: not harness.door._services.pulling._waiting)
     client.publish(topic, b"x")
     assert [each.message.data for each in client.pull(name)] == [b"x"]
 
 
-def test_http_1_on_the_same_port(world: World) -> None:
-    assert rest(world.address, "GET", "/") == (200, b"Ok\n")
+def test_http_1_on_the_same_port(harness: Harness) -> None:
+    assert rest(harness.address, "GET", "/") == (200, b"Ok\n")
 
 
 def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Mo
     issued = trustme.CA().issue_cert("127.0.0.1")
     issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
     monkeypatch.setattr(server, "Http2Limits", lambda: Http2Limits(preface_seconds=0.2))
-    with opened(GoogleOptions(tls_cert=str(tmp_path / "both.pem"))) as world, connected(world) as silent:
+    with opened(GoogleOptions(tls_cert=str(tmp_path / "both.pem"))) as harness, connected(harness) as silent:
         assert silent.socket.recv(1) == b""
 
 
@@ -345,9 +345,9 @@ def test_an_idle_client_over_tls_does_not_hold_up_the_stop(monkeypatch: pytest.M
     authority.configure_trust(theirs)
     theirs.set_alpn_protocols(["h2"])
     monkeypatch.setattr(server, "Http2Limits", lambda: Http2Limits(linger_seconds=0.1))
-    with opened(GoogleOptions(tls_cert=str(tmp_path / "both.pem"))) as world, connected(world) as peer:
+    with opened(GoogleOptions(tls_cert=str(tmp_path / "both.pem"))) as harness, connected(harness) as peer:
         peer.socket = theirs.wrap_socket(peer.socket, server_hostname="127.0.0.1")
         peer.greet()
         began = time.monotonic()
-        world.run(world.door.stop(grace_seconds=2 * SECONDS))
+        harness.run(harness.door.stop(grace_seconds=2 * SECONDS))
         assert time.monotonic() - began < SECONDS

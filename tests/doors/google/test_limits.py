@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.doors.google import messages as m
-from tests.doors.google.world import Client
+from tests.doors.google.harness import Client
 
 INVALID = "INVALID_ARGUMENT"
 BAD_NAME = (
@@ -328,13 +328,13 @@ def test_a_seek_needs_a_target(client: Client, subscription: str) -> None:
 
 
 def test_bytes_that_are_no_message_are_the_caller_s_fault(client: Client) -> None:
-    for name in [method.name for method in client.world.kinds.values() if method.service.startswith("google.")]:
+    for name in [method.name for method in client.harness.kinds.values() if method.service.startswith("google.")]:
         if name != "StreamingPull":
             assert client.refused(name, b"\xff\xff\xff\xff") == (INVALID, "The request is not a valid message."), name
 
 
 def test_an_empty_message_is_never_unknown_or_internal(client: Client) -> None:
-    for name in [method.name for method in client.world.kinds.values() if method.service.startswith("google.")]:
+    for name in [method.name for method in client.harness.kinds.values() if method.service.startswith("google.")]:
         if name != "StreamingPull":
             assert client.refused(name, b"")[0] == INVALID, name
 

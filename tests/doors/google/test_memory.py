@@ -23,8 +23,8 @@ from penstock.doors.google.http2.stream import Stream
 from penstock.doors.google.options import GoogleOptions
 from penstock.doors.google.restcalls import RestCall
 from penstock.doors.google.server import Newcomer
+from tests.doors.google.harness import Harness, eventually, opened, rest
 from tests.doors.google.test_http2 import GET_TOPIC, connected, request
-from tests.doors.google.world import World, eventually, opened, rest
 
 PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 PULL = "/google.pubsub.v1.Subscriber/Pull"
@@ -37,11 +37,11 @@ TOKEN = "a-good-token"
 
 
 @pytest.fixture(scope="module")
-def known(world: World) -> World:
-    with world.connect() as client:
+def known(harness: Harness) -> Harness:
+    with harness.connect() as client:
         client.call("CreateTopic", name=TOPIC)
         client.call("CreateSubscription", name=SUBSCRIPTION, topic=TOPIC)
-    return world
+    return harness
 
 
 class Watch:
@@ -110,7 +110,7 @@ ABORTED = {
 
 
 @pytest.mark.parametrize("sent", ABORTED.values(), ids=ABORTED.keys())
-def test_nothing_of_an_aborted_request_stays(known: World, sent: list[bytes]) -> None:
+def test_nothing_of_an_aborted_request_stays(known: Harness, sent: list[bytes]) -> None:
     with without_collector() as watch:
         with connected(known) as peer:
             peer.greet()
@@ -124,7 +124,7 @@ def test_nothing_of_an_aborted_request_stays(known: World, sent: list[bytes]) ->
     assert not known.door._calls.tasks
 
 
-def test_what_comes_after_a_call_has_ended_is_not_kept(known: World) -> None:
+def test_what_comes_after_a_call_has_ended_is_not_kept(known: Harness) -> None:
     """A stream has failed, and its client takes neither the message before that nor the status; it sends on."""
     with known.connect() as client:
         client.call("Publish", topic=TOPIC, messages=[m.PubsubMessage(data=b"x")])
@@ -142,7 +142,7 @@ def test_what_comes_after_a_call_has_ended_is_not_kept(known: World) -> None:
         assert known.door.budget.in_use_bytes < 100_000
 
 
-def test_calls_that_end_by_their_deadline_leave_nothing(known: World) -> None:
+def test_calls_that_end_by_their_deadline_leave_nothing(known: Harness) -> None:
     """Publishes of 9 MB with a deadline of 4 ms."""
     body = m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(9_000_000))]).SerializeToString()
     with known.connect() as client:
@@ -160,15 +160,15 @@ def test_calls_that_end_by_their_deadline_leave_nothing(known: World) -> None:
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[World]:
-    with opened(GoogleOptions(tokens=(TOKEN,))) as world:
-        yield world
+def guarded() -> Iterator[Harness]:
+    with opened(GoogleOptions(tokens=(TOKEN,))) as harness:
+        yield harness
 
 
 @pytest.mark.parametrize("path", [PUBLISH, STREAMING_PULL, "/no/such"])
 @pytest.mark.parametrize("header", [(), (("authorization", "Bearer wrong"),)], ids=["no token", "a wrong token"])
 def test_a_call_without_a_token_is_refused_by_its_headers(
-    guarded: World, path: str, header: tuple[tuple[str, str], ...]
+    guarded: Harness, path: str, header: tuple[tuple[str, str], ...]
 ) -> None:
     """No byte of its body is needed for that, nor kept when it comes."""
     with connected(guarded) as peer:
@@ -181,14 +181,14 @@ def test_a_call_without_a_token_is_refused_by_its_headers(
         assert guarded.door.budget.in_use_bytes < 1 << 20
 
 
-def test_a_call_with_a_token_is_served(guarded: World) -> None:
+def test_a_call_with_a_token_is_served(guarded: Harness) -> None:
     with connected(guarded) as peer:
         peer.greet()
         peer.send(request(1, GET_TOPIC, ("authorization", f"Bearer {TOKEN}")), data(framed(b""), end=True))
         assert peer.answer(1)["grpc-status"] == "3"
 
 
-def test_a_rest_request_without_a_token_is_refused_by_its_headers(guarded: World) -> None:
+def test_a_rest_request_without_a_token_is_refused_by_its_headers(guarded: Harness) -> None:
     with connected(guarded) as peer:
         peer.greet()
         peer.send(rest_post(1))
@@ -196,7 +196,7 @@ def test_a_rest_request_without_a_token_is_refused_by_its_headers(guarded: World
     assert rest(guarded.address, "GET", "/") == (200, b"Ok\n")
 
 
-def test_a_method_nobody_knows_is_refused_by_its_headers(known: World) -> None:
+def test_a_method_nobody_knows_is_refused_by_its_headers(known: Harness) -> None:
     with connected(known) as peer:
         peer.greet()
         peer.send(request(1, "/no/such"))
@@ -207,7 +207,7 @@ def test_a_method_nobody_knows_is_refused_by_its_headers(known: World) -> None:
 
 
 @pytest.fixture
-def narrow(known: World) -> Iterator[World]:
+def narrow(known: Harness) -> Iterator[Harness]:
     """A door with memory for a few requests only."""
     budget = known.door.budget
     before = budget.most_bytes
@@ -218,7 +218,7 @@ def narrow(known: World) -> Iterator[World]:
         budget.most_bytes = before
 
 
-def test_more_bodies_than_memory_are_refused_one_by_one(narrow: World) -> None:
+def test_more_bodies_than_memory_are_refused_one_by_one(narrow: Harness) -> None:
     """The one that finds no room is told so; the others go on, on the same connection."""
     with connected(narrow) as peer:
         peer.greet()
@@ -237,7 +237,7 @@ def test_more_bodies_than_memory_are_refused_one_by_one(narrow: World) -> None:
     eventually(lambda: narrow.door.budget.in_use_bytes == 0)
 
 
-def test_an_answer_that_is_not_taken_makes_way_for_others(narrow: World) -> None:
+def test_an_answer_that_is_not_taken_makes_way_for_others(narrow: Harness) -> None:
     """gRPC reads a stream that is reset this way as RESOURCE_EXHAUSTED."""
     with narrow.connect() as client:
         topic = client.topic()
@@ -252,7 +252,7 @@ def test_an_answer_that_is_not_taken_makes_way_for_others(narrow: World) -> None
     eventually(lambda: narrow.door.budget.in_use_bytes == 0)
 
 
-def test_many_large_requests_at_a_time_never_wait_for_each_other(known: World) -> None:
+def test_many_large_requests_at_a_time_never_wait_for_each_other(known: Harness) -> None:
     """More than the window of a connection, in pieces of each in turn: no request may need another to go on first."""
     size, count = 1 << 20, 90  # 90 MiB in all
     body = framed(m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(size))]).SerializeToString())
@@ -275,7 +275,7 @@ def test_many_large_requests_at_a_time_never_wait_for_each_other(known: World) -
     assert statuses[0]["grpc-status"] == "0"
 
 
-def test_padding_never_uses_up_a_stream(known: World) -> None:
+def test_padding_never_uses_up_a_stream(known: Harness) -> None:
     """What is padding is given back, or a stream that lives for long would stop."""
     with connected(known) as peer:
         peer.greet()

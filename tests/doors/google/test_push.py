@@ -15,7 +15,7 @@ import pytest
 from penstock.doors.google import messages as m
 from penstock.doors.google.options import GoogleOptions
 from penstock.errors import UnavailableError
-from tests.doors.google.world import SECONDS, Client, World, opened, rest
+from tests.doors.google.harness import SECONDS, Client, Harness, opened, rest
 
 
 class Endpoint:
@@ -116,7 +116,7 @@ def test_an_unwrapped_message_without_metadata(client: Client, endpoint: Endpoin
 
 
 @pytest.mark.parametrize("status", [102, 200, 201, 202, 204])
-def test_an_answer_that_acks(world: World, client: Client, endpoint: Endpoint, status: int) -> None:
+def test_an_answer_that_acks(harness: Harness, client: Client, endpoint: Endpoint, status: int) -> None:
     topic = client.topic()
     subscription = client.subscription(topic, push_config={"push_endpoint": endpoint.url})
     endpoint.statuses = [status]
@@ -125,7 +125,7 @@ def test_an_answer_that_acks(world: World, client: Client, endpoint: Endpoint, s
     client.publish(topic, b"2")
     requests = endpoint.wait_for(2)
     assert [base64.b64decode(body_of(each)["message"]["data"]) for each in requests] == [b"1", b"2"]
-    assert world.queue.subscription_exists(subscription)
+    assert harness.queue.subscription_exists(subscription)
 
 
 @pytest.mark.parametrize("status", [302, 400, 404, 500])
@@ -160,28 +160,28 @@ def test_push_follows_its_settings(client: Client, endpoint: Endpoint) -> None:
     assert [each.message.data for each in client.pull(subscription)] == [b"2"]
 
 
-def test_a_token_that_its_public_key_confirms(world: World, client: Client, endpoint: Endpoint) -> None:
+def test_a_token_that_its_public_key_confirms(harness: Harness, client: Client, endpoint: Endpoint) -> None:
     topic = client.topic()
     token = {"service_account_email": "pusher@example.com", "audience": "me"}
     client.subscription(topic, push_config={"push_endpoint": endpoint.url, "oidc_token": token})
     client.publish(topic, b"1")
     ((headers, _),) = endpoint.wait_for(1)
     scheme, _, encoded = headers["authorization"].partition(" ")
-    status, keys = rest(world.address, "GET", "/oauth2/v3/certs")
+    status, keys = rest(harness.address, "GET", "/oauth2/v3/certs")
     assert (scheme, status) == ("Bearer", 200)
     key = jwt.PyJWK(next(each for each in keys["keys"] if each["kid"] == jwt.get_unverified_header(encoded)["kid"]))
     claims = jwt.decode(encoded, key, algorithms=["RS256"], audience="me")
     assert claims["iss"] == "https://accounts.google.com"
     assert (claims["email"], claims["email_verified"]) == ("pusher@example.com", True)
-    discovery = rest(world.address, "GET", "/.well-known/openid-configuration")[1]
-    assert discovery["jwks_uri"] == f"http://{world.address}/oauth2/v3/certs"
+    discovery = rest(harness.address, "GET", "/.well-known/openid-configuration")[1]
+    assert discovery["jwks_uri"] == f"http://{harness.address}/oauth2/v3/certs"
 
 
 def test_a_bug_met_by_one_message_does_not_end_pushing(
-    world: World, client: Client, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, client: Client, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = [RuntimeError("a bug"), ModuleNotFoundError("a package")]
-    tokens = world.door._push._tokens
+    tokens = harness.door._push._tokens
     authorization = tokens.authorization
 
     async def failing(*arguments: str) -> str:
@@ -198,10 +198,10 @@ def test_a_bug_met_by_one_message_does_not_end_pushing(
 
 
 def test_a_queue_that_fails_for_a_while_does_not_end_pushing(
-    world: World, client: Client, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, client: Client, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures: list[Exception] = [UnavailableError("The disk is full"), RuntimeError("a bug")]
-    pull = world.queue.pull
+    pull = harness.queue.pull
 
     async def failing(*arguments: Any, **options: Any) -> Any:
         if failures:
@@ -209,7 +209,7 @@ def test_a_queue_that_fails_for_a_while_does_not_end_pushing(
         return await pull(*arguments, **options)
 
     topic = client.topic()
-    monkeypatch.setattr(world.queue, "pull", failing)
+    monkeypatch.setattr(harness.queue, "pull", failing)
     client.subscription(topic, push_config={"push_endpoint": endpoint.url})
     client.publish(topic, b"1")
     assert len(endpoint.wait_for(1)) == 1
@@ -234,7 +234,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("url", REFUSED)
 def test_without_permission_push_goes_nowhere_near(url: str) -> None:
-    with opened(GoogleOptions()) as world, world.connect() as client:
+    with opened(GoogleOptions()) as harness, harness.connect() as client:
         topic = client.topic()
         name = "projects/p/subscriptions/abc"
         code, text = client.refused("CreateSubscription", name=name, topic=topic, push_config={"push_endpoint": url})
@@ -242,8 +242,8 @@ def test_without_permission_push_goes_nowhere_near(url: str) -> None:
         assert text.startswith("Unsupported push_endpoint: ")
 
 
-def test_push_does_not_go_to_this_server(world: World, client: Client) -> None:
-    config = m.PushConfig(push_endpoint=f"http://{world.address}/")
+def test_push_does_not_go_to_this_server(harness: Harness, client: Client) -> None:
+    config = m.PushConfig(push_endpoint=f"http://{harness.address}/")
     code, text = client.refused(
         "CreateSubscription", name="projects/p/subscriptions/abc", topic=client.topic(), push_config=config
     )

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.doors.google import messages as m
 from penstock.doors.google.options import GoogleOptions
-from tests.doors.google.world import NUMBERS, Client, World, opened
+from tests.doors.google.harness import NUMBERS, Client, Harness, opened
 
 
 def mask(*paths: str) -> Any:
@@ -272,24 +272,24 @@ def test_permissions_are_answered(client: Client) -> None:
 
 
 def test_reset_forgets_everything(caplog: pytest.LogCaptureFixture) -> None:
-    from tests.doors.google.world import rest
+    from tests.doors.google.harness import rest
 
-    with opened() as world, world.connect() as client:
+    with opened() as harness, harness.connect() as client:
         client.subscription(client.topic())
-        assert rest(world.address, "POST", "/reset") == (200, b"Resetting...\n")
+        assert rest(harness.address, "POST", "/reset") == (200, b"Resetting...\n")
         assert not client.call("ListTopics", project="projects/test").topics
         assert not client.call("ListSubscriptions", project="projects/test").subscriptions
     assert [each for each in caplog.messages if "/reset" in each]
 
 
 def test_a_reset_without_a_token_is_refused_as_every_call_is() -> None:
-    from tests.doors.google.world import rest
+    from tests.doors.google.harness import rest
 
-    with opened(GoogleOptions(reset=True, tokens=("secret",))) as world:
-        status, answer = rest(world.address, "POST", "/reset")
+    with opened(GoogleOptions(reset=True, tokens=("secret",))) as harness:
+        status, answer = rest(harness.address, "POST", "/reset")
         assert (status, answer["error"]["status"]) == (401, "UNAUTHENTICATED")
-        assert world.door.counts["UNAUTHENTICATED"] == 1
+        assert harness.door.counts["UNAUTHENTICATED"] == 1
 
 
-def test_the_world_is_one_for_a_module(world: World, client: Client) -> None:
-    assert client.world is world
+def test_the_world_is_one_for_a_module(harness: Harness, client: Client) -> None:
+    assert client.harness is harness

@@ -15,14 +15,14 @@ import trustme
 
 from penstock.doors.google import messages as m
 from penstock.doors.google.options import GoogleOptions
-from tests.doors.google.world import SECONDS, Client, World, eventually, opened, rest
+from tests.doors.google.harness import SECONDS, Client, Harness, eventually, opened, rest
 
 TOPIC = "/v1/projects/rest/topics/one"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def topic(world: World) -> str:
-    assert rest(world.address, "PUT", TOPIC, {})[0] == 200
+def topic(harness: Harness) -> str:
+    assert rest(harness.address, "PUT", TOPIC, {})[0] == 200
     return TOPIC
 
 
@@ -50,16 +50,16 @@ def topic(world: World) -> str:
     ],
 )
 def test_an_error_has_a_status_a_name_and_a_text(
-    world: World, verb: str, path: str, body: Any, status: int, name: str
+    harness: Harness, verb: str, path: str, body: Any, status: int, name: str
 ) -> None:
-    got, answer = rest(world.address, verb, path, body)
+    got, answer = rest(harness.address, verb, path, body)
     assert (got, answer["error"]["code"], answer["error"]["status"]) == (status, status, name)
     assert answer["error"]["message"]
 
 
-def test_a_body_may_repeat_what_the_path_says(world: World) -> None:
+def test_a_body_may_repeat_what_the_path_says(harness: Harness) -> None:
     body = {"name": "projects/rest/topics/two", "labels": {"a": "b"}}
-    status, answer = rest(world.address, "PUT", "/v1/projects/rest/topics/two", body)
+    status, answer = rest(harness.address, "PUT", "/v1/projects/rest/topics/two", body)
     assert (status, answer["name"], answer["labels"]) == (200, body["name"], {"a": "b"})
 
 
@@ -72,71 +72,71 @@ def test_a_body_may_repeat_what_the_path_says(world: World) -> None:
         "fields=*&callback=&quotaUser=u&access_token=t&oauth_token=t&upload_protocol=raw&uploadType=media",
     ],
 )
-def test_parameters_every_google_api_takes_are_passed_over(world: World, query: str) -> None:
-    assert rest(world.address, "GET", f"/v1/projects/rest/topics?{query}&pageSize=1")[0] == 200
+def test_parameters_every_google_api_takes_are_passed_over(harness: Harness, query: str) -> None:
+    assert rest(harness.address, "GET", f"/v1/projects/rest/topics?{query}&pageSize=1")[0] == 200
 
 
 @pytest.mark.parametrize("query", ["$nothing=1", "$alt=proto", "alt=media", "$alt=json;enum-encoding=x"])
-def test_a_system_parameter_that_cannot_be_followed_is_refused(world: World, query: str) -> None:
-    assert rest(world.address, "GET", f"/v1/projects/rest/topics?{query}")[0] == 400
+def test_a_system_parameter_that_cannot_be_followed_is_refused(harness: Harness, query: str) -> None:
+    assert rest(harness.address, "GET", f"/v1/projects/rest/topics?{query}")[0] == 400
 
 
-def test_enums_are_numbers_where_the_caller_asks_for_them(world: World) -> None:
-    assert rest(world.address, "GET", TOPIC)[1]["state"] == "ACTIVE"
+def test_enums_are_numbers_where_the_caller_asks_for_them(harness: Harness) -> None:
+    assert rest(harness.address, "GET", TOPIC)[1]["state"] == "ACTIVE"
     for query in ("$alt=json;enum-encoding=int", "alt=json%3Benum-encoding=int"):
-        assert rest(world.address, "GET", f"{TOPIC}?{query}")[1]["state"] == 1
+        assert rest(harness.address, "GET", f"{TOPIC}?{query}")[1]["state"] == 1
 
 
 @pytest.mark.parametrize("mask", ["messageRetentionDuration", "message_retention_duration"])
 @pytest.mark.parametrize("field", ["updateMask", "update_mask"])
-def test_an_update_mask_is_read_in_both_spellings(world: World, field: str, mask: str) -> None:
+def test_an_update_mask_is_read_in_both_spellings(harness: Harness, field: str, mask: str) -> None:
     path = "/v1/projects/rest/topics/masked"
-    rest(world.address, "PUT", path, {})
+    rest(harness.address, "PUT", path, {})
     for seconds in ("600s", "1200s"):
         body = {"topic": {"messageRetentionDuration": seconds}, field: f"labels,{mask}"}
-        status, answer = rest(world.address, "PATCH", path, body)
+        status, answer = rest(harness.address, "PATCH", path, body)
         assert (status, answer.get("messageRetentionDuration")) == (200, seconds)
 
 
 @pytest.mark.parametrize("mask", [5, "labels_", "_labels", ["labels"], {"paths": ["labels"]}])
-def test_an_update_mask_that_is_none_is_refused(world: World, mask: Any) -> None:
-    assert rest(world.address, "PATCH", TOPIC, {"topic": {}, "updateMask": mask})[0] == 400
+def test_an_update_mask_that_is_none_is_refused(harness: Harness, mask: Any) -> None:
+    assert rest(harness.address, "PATCH", TOPIC, {"topic": {}, "updateMask": mask})[0] == 400
 
 
-def test_escapes_in_a_path_are_undone(world: World) -> None:
-    assert rest(world.address, "PUT", "/v1/projects/rest/topics/plus%2Bpercent%25", {})[1]["name"] == (
+def test_escapes_in_a_path_are_undone(harness: Harness) -> None:
+    assert rest(harness.address, "PUT", "/v1/projects/rest/topics/plus%2Bpercent%25", {})[1]["name"] == (
         "projects/rest/topics/plus+percent%"
     )
 
 
-def test_a_name_may_be_escaped_as_a_whole_and_its_action_with_it(world: World) -> None:
+def test_a_name_may_be_escaped_as_a_whole_and_its_action_with_it(harness: Harness) -> None:
     name = "projects%2Frest%2Ftopics%2Fescaped"
-    assert rest(world.address, "PUT", f"/v1/{name}", {})[1]["name"] == "projects/rest/topics/escaped"
+    assert rest(harness.address, "PUT", f"/v1/{name}", {})[1]["name"] == "projects/rest/topics/escaped"
     for colon in (":", "%3A", "%3a"):
-        status, answer = rest(world.address, "POST", f"/v1/{name}{colon}publish", {"messages": [{"data": "eA=="}]})
+        status, answer = rest(harness.address, "POST", f"/v1/{name}{colon}publish", {"messages": [{"data": "eA=="}]})
         assert (status, len(answer["messageIds"])) == (200, 1)
 
 
-def test_exactly_once_details_are_told(world: World, client: Client) -> None:
+def test_exactly_once_details_are_told(harness: Harness, client: Client) -> None:
     name = client.subscription("projects/rest/topics/one", enable_exactly_once_delivery=True)
-    number = world.queue.subscription(name).number
-    status, answer = rest(world.address, "POST", f"/v1/{name}:acknowledge", {"ackIds": [f"{number}-9-9"]})
+    number = harness.queue.subscription(name).number
+    status, answer = rest(harness.address, "POST", f"/v1/{name}:acknowledge", {"ackIds": [f"{number}-9-9"]})
     (details,) = answer["error"]["details"]
     assert (status, details["reason"]) == (400, "EXACTLY_ONCE_ACKID_FAILURE")
     assert details["metadata"] == {f"{number}-9-9": "PERMANENT_FAILURE_INVALID_ACK_ID"}
 
 
-def test_a_pull_whose_caller_left_takes_nothing(world: World, client: Client) -> None:
+def test_a_pull_whose_caller_left_takes_nothing(harness: Harness, client: Client) -> None:
     """A message given to nobody would be out of reach until its deadline, and its attempt counted."""
     topic = client.topic()
     name = client.subscription(topic)
     body = b'{"maxMessages": 1}'
     head = f"POST /v1/{name}:pull HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    host, _, port = world.address.rpartition(":")
+    host, _, port = harness.address.rpartition(":")
     with socket.create_connection((host, int(port)), SECONDS) as caller:
         caller.sendall(head + body)
-        eventually(lambda: world.door._services.pulling._waiting)
-    eventually(lambda: not world.door._services.pulling._waiting)
+        eventually(lambda: harness.door._services.pulling._waiting)
+    eventually(lambda: not harness.door._services.pulling._waiting)
     client.publish(topic, b"x")
     assert [each.message.data for each in client.pull(name)] == [b"x"]
 
@@ -156,38 +156,38 @@ def cors(address: str, verb: str, origin: str, host: str = "") -> tuple[int, dic
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1:8080", "https://ui.localhost"])
-def test_pages_of_this_machine_are_welcome(world: World, origin: str) -> None:
-    status, headers = cors(world.address, "OPTIONS", origin)
+def test_pages_of_this_machine_are_welcome(harness: Harness, origin: str) -> None:
+    status, headers = cors(harness.address, "OPTIONS", origin)
     assert (status, headers["access-control-allow-origin"]) == (204, origin)
     assert "PATCH" in headers["access-control-allow-methods"]
     assert headers["access-control-allow-headers"] == "x-mine"
-    assert cors(world.address, "GET", origin)[0] == 200
+    assert cors(harness.address, "GET", origin)[0] == 200
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
-def test_pages_of_others_are_not(world: World, origin: str) -> None:
-    status, headers = cors(world.address, "GET", origin)
+def test_pages_of_others_are_not(harness: Harness, origin: str) -> None:
+    status, headers = cors(harness.address, "GET", origin)
     assert status == 403
     assert "access-control-allow-origin" not in headers
 
 
-def test_a_foreign_name_pointed_at_this_machine_is_not_answered(world: World) -> None:
-    assert cors(world.address, "GET", "http://localhost", host="evil.example")[0] == 403
+def test_a_foreign_name_pointed_at_this_machine_is_not_answered(harness: Harness) -> None:
+    assert cors(harness.address, "GET", "http://localhost", host="evil.example")[0] == 403
 
 
 def test_the_operator_may_welcome_others() -> None:
-    with opened(GoogleOptions(cors_origins=("https://ui.example",))) as world:
-        rest(world.address, "PUT", TOPIC, {})
-        assert cors(world.address, "GET", "https://ui.example")[0] == 200
-        assert cors(world.address, "GET", "https://evil.example")[0] == 403
-        assert rest(world.address, "POST", "/reset")[0] == 404  # not allowed here
+    with opened(GoogleOptions(cors_origins=("https://ui.example",))) as harness:
+        rest(harness.address, "PUT", TOPIC, {})
+        assert cors(harness.address, "GET", "https://ui.example")[0] == 200
+        assert cors(harness.address, "GET", "https://evil.example")[0] == 403
+        assert rest(harness.address, "POST", "/reset")[0] == 404  # not allowed here
 
 
 # ---------------------------------------------------------------------- tokens and TLS
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, bytes]]:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harness, bytes]]:
     folder: Path = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")
@@ -196,13 +196,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, b
     options = GoogleOptions(
         tls_cert=str(folder / "cert.pem"), tls_key=str(folder / "key.pem"), tokens=("secret", "other")
     )
-    with opened(options) as world:
-        yield world, authority.cert_pem.bytes()
+    with opened(options) as harness:
+        yield harness, authority.cert_pem.bytes()
 
 
-def secure_call(world: World, trusted: bytes, *metadata: tuple[str, str]) -> str:
-    method = world.kinds["google.pubsub.v1.Publisher/ListTopics"]
-    with grpc.secure_channel(world.address, grpc.ssl_channel_credentials(trusted)) as channel:
+def secure_call(harness: Harness, trusted: bytes, *metadata: tuple[str, str]) -> str:
+    method = harness.kinds["google.pubsub.v1.Publisher/ListTopics"]
+    with grpc.secure_channel(harness.address, grpc.ssl_channel_credentials(trusted)) as channel:
         stub = channel.unary_unary(method.path, lambda each: each.SerializeToString(), method.response.FromString)
         try:
             stub(method.request(project="projects/p"), timeout=SECONDS, metadata=metadata)
@@ -221,16 +221,16 @@ def secure_call(world: World, trusted: bytes, *metadata: tuple[str, str]) -> str
         ("", "UNAUTHENTICATED"),
     ],
 )
-def test_grpc_over_tls_with_a_token(secured: tuple[World, bytes], header: str, code: str) -> None:
-    world, trusted = secured
-    assert secure_call(world, trusted, *([("authorization", header)] if header else [])) == code
+def test_grpc_over_tls_with_a_token(secured: tuple[Harness, bytes], header: str, code: str) -> None:
+    harness, trusted = secured
+    assert secure_call(harness, trusted, *([("authorization", header)] if header else [])) == code
 
 
 @pytest.mark.parametrize(("header", "status"), [("Bearer secret", 200), ("Bearer wrong", 401), ("", 401)])
-def test_rest_over_tls_with_a_token(secured: tuple[World, bytes], header: str, status: int) -> None:
-    world, trusted = secured
+def test_rest_over_tls_with_a_token(secured: tuple[Harness, bytes], header: str, status: int) -> None:
+    harness, trusted = secured
     context = ssl.create_default_context(cadata=trusted.decode())
-    host, _, port = world.address.rpartition(":")
+    host, _, port = harness.address.rpartition(":")
     connection = http.client.HTTPSConnection(host, int(port), timeout=SECONDS, context=context)
     connection.request("GET", "/v1/projects/p/topics", headers={"Authorization": header} if header else {})
     response = connection.getresponse()
@@ -239,15 +239,15 @@ def test_rest_over_tls_with_a_token(secured: tuple[World, bytes], header: str, s
     assert response.status == status
 
 
-def test_health_needs_no_token(secured: tuple[World, bytes]) -> None:
-    world, trusted = secured
+def test_health_needs_no_token(secured: tuple[Harness, bytes]) -> None:
+    harness, trusted = secured
     request, kind = (m.message(f"grpc.health.v1.HealthCheck{end}") for end in ("Request", "Response"))
-    with grpc.secure_channel(world.address, grpc.ssl_channel_credentials(trusted)) as channel:
+    with grpc.secure_channel(harness.address, grpc.ssl_channel_credentials(trusted)) as channel:
         stub = channel.unary_unary("/grpc.health.v1.Health/Check", bytes, kind.FromString)
         assert stub(request().SerializeToString(), timeout=SECONDS).status == 1
 
 
-def test_plain_text_is_not_spoken_where_tls_is(secured: tuple[World, bytes]) -> None:
-    world, _ = secured
+def test_plain_text_is_not_spoken_where_tls_is(secured: tuple[Harness, bytes]) -> None:
+    harness, _ = secured
     with pytest.raises((http.client.HTTPException, OSError)):
-        rest(world.address, "GET", "/")
+        rest(harness.address, "GET", "/")

@@ -12,18 +12,18 @@ from itertools import groupby
 import pytest
 
 from penstock.doors.google.http2 import frames as h2
+from tests.doors.google.harness import Harness
 from tests.doors.google.rfc9113 import FRAMES, Answers, Closes, Resets, Row, Until
 from tests.doors.google.rfc9113_streams import COMPRESSION, REQUESTS, STREAMS
 from tests.doors.google.test_http2 import Peer, connected
-from tests.doors.google.world import World
 
 LAST = b"the last"
 ROWS = [*FRAMES, *STREAMS, *REQUESTS, *COMPRESSION]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.section}: {row.case}")
-def test_a_row(world: World, row: Row) -> None:
-    with connected(world) as peer:
+def test_a_row(harness: Harness, row: Row) -> None:
+    with connected(harness) as peer:
         if row.section != "3.4":
             peer.greet()
         frames = list(reaction(peer, row))

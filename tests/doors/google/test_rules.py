@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from penstock.doors.google import messages as m
-from tests.doors.google.world import Client, Requests
+from tests.doors.google.harness import Client, Requests
 
 INVALID = "INVALID_ARGUMENT"
 PUSHED = ("FAILED_PRECONDITION", "This method is not supported for push subscriptions.")

@@ -59,7 +59,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-class Scene:
+class Harness:
     bound = "127.0.0.1"
 
     def __init__(self) -> None:
@@ -101,37 +101,37 @@ def exchange(port: int, method: str, path: str, host: str, body: bytes | None) -
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def harness() -> Harness:
+    return Harness()
 
 
-def test_health_is_good_until_the_journal_has_failed(scene: Scene) -> None:
-    answer = scene.ask("/health")
+def test_health_is_good_until_the_journal_has_failed(harness: Harness) -> None:
+    answer = harness.ask("/health")
     assert (answer.status, answer.json) == (200, {"status": "ok"})
-    scene.condition.failed = True
-    answer = scene.ask("/health")
+    harness.condition.failed = True
+    answer = harness.ask("/health")
     assert (answer.status, answer.json) == (503, {"status": "failed"})
 
 
-def test_health_tells_of_a_bug_that_was_undone(scene: Scene) -> None:
+def test_health_tells_of_a_bug_that_was_undone(harness: Harness) -> None:
     """Law 8: degraded, with the places and what to do; 200, since a restart would not do more than was done."""
-    scene.counted.internal_errors = {"broker/log.py:97 KeyError": 2}
-    answer = scene.ask("/health")
+    harness.counted.internal_errors = {"broker/log.py:97 KeyError": 2}
+    answer = harness.ask("/health")
     assert (answer.status, answer.json["status"]) == (200, "degraded")
     assert answer.json["internal_errors"] == {"broker/log.py:97 KeyError": 2}
     assert "report" in answer.json["what_to_do"]
-    page = scene.ask("/metrics").body.decode()
+    page = harness.ask("/metrics").body.decode()
     assert 'penstock_internal_errors_total{place="broker/log.py:97 KeyError"} 2' in page
 
 
-def test_ready_means_every_door_answers_and_nobody_is_stopping(scene: Scene) -> None:
-    scene.condition.doors["text"] = STARTING
-    answer = scene.ask("/ready")
+def test_ready_means_every_door_answers_and_nobody_is_stopping(harness: Harness) -> None:
+    harness.condition.doors["text"] = STARTING
+    answer = harness.ask("/ready")
     assert (answer.status, answer.json) == (503, {"ready": False, "doors": {"http": "open", "text": "starting"}})
-    scene.condition.doors["text"] = OPEN
-    assert scene.ask("/ready").status == 200
-    scene.condition.stopping = True
-    assert scene.ask("/ready").status == 503
+    harness.condition.doors["text"] = OPEN
+    assert harness.ask("/ready").status == 200
+    harness.condition.stopping = True
+    assert harness.ask("/ready").status == 503
 
 
 def test_a_server_without_doors_is_not_ready() -> None:
@@ -146,8 +146,8 @@ def samples(answer: Answer) -> dict[tuple[str, ...], float]:
     return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
 
 
-def test_metrics_say_what_the_broker_counted(scene: Scene) -> None:
-    found = samples(scene.ask("/metrics"))
+def test_metrics_say_what_the_broker_counted(harness: Harness) -> None:
+    found = samples(harness.ask("/metrics"))
     expected = {
         ("penstock_build_info", "1.2.3"): 1,
         ("penstock_messages_published_total", "orders"): 10,
@@ -175,28 +175,28 @@ def test_metrics_say_what_the_broker_counted(scene: Scene) -> None:
     assert expected.items() <= found.items()
 
 
-def test_metrics_show_all_that_a_door_counts(scene: Scene) -> None:
+def test_metrics_show_all_that_a_door_counts(harness: Harness) -> None:
     """Law 8: a refusal has a counter, and a counter that nobody can see is none."""
-    scene.condition.counts = {"text": Counter({"too-slow": 3, HOSTILE: 1}), "azure": Counter()}
-    found = samples(scene.ask("/metrics"))
+    harness.condition.counts = {"text": Counter({"too-slow": 3, HOSTILE: 1}), "azure": Counter()}
+    found = samples(harness.ask("/metrics"))
     assert found[("penstock_door_events_total", "text", "too-slow")] == 3
-    scene.condition.counts["azure"] = Counter({"QueueNotFound": 2})
-    found = samples(scene.ask("/metrics"))
+    harness.condition.counts["azure"] = Counter({"QueueNotFound": 2})
+    found = samples(harness.ask("/metrics"))
     assert found[("penstock_door_events_total", "azure", "QueueNotFound")] == 2
 
 
-def test_metrics_hold_what_connections_hold_in_memory(scene: Scene) -> None:
-    account = scene.budget.account(lambda: None)
+def test_metrics_hold_what_connections_hold_in_memory(harness: Harness) -> None:
+    account = harness.budget.account(lambda: None)
     assert account.charge(1000)
     assert not account.charge(1 << 20)
-    found = samples(scene.ask("/metrics"))
+    found = samples(harness.ask("/metrics"))
     assert found[("penstock_buffer_bytes",)] == 1000
     assert found[("penstock_buffer_bytes_max",)] == 1 << 20
     assert found[("penstock_buffer_refusals_total",)] == 1
 
 
-def test_metrics_hold_the_commit_times_as_a_histogram(scene: Scene) -> None:
-    found = samples(scene.ask("/metrics"))
+def test_metrics_hold_the_commit_times_as_a_histogram(harness: Harness) -> None:
+    found = samples(harness.ask("/metrics"))
     assert found["penstock_commit_seconds_bucket", "0.0005"] == 1
     assert found["penstock_commit_seconds_bucket", "0.01"] == 1
     assert found["penstock_commit_seconds_bucket", "0.02"] == 2
@@ -206,55 +206,55 @@ def test_metrics_hold_the_commit_times_as_a_histogram(scene: Scene) -> None:
     assert found["penstock_commit_seconds_sum",] == pytest.approx(60.0154)
 
 
-def test_metrics_hold_what_the_process_uses(scene: Scene) -> None:
-    found = samples(scene.ask("/metrics"))
+def test_metrics_hold_what_the_process_uses(harness: Harness) -> None:
+    found = samples(harness.ask("/metrics"))
     assert found["process_cpu_seconds_total",] > 0
     assert found["process_resident_memory_bytes",] > 1_000_000
     assert found["process_open_fds",] > 3
     assert found["process_start_time_seconds",] > 1_600_000_000
 
 
-def test_the_front_page_lists_what_is_here(scene: Scene) -> None:
-    answer = scene.ask("/")
+def test_the_front_page_lists_what_is_here(harness: Harness) -> None:
+    answer = harness.ask("/")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain")
     assert all(path in answer.body.decode() for path in ("Penstock 1.2.3", "/health", "/ready", "/metrics"))
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/ready", "/metrics"])
-def test_head_is_get_without_the_body(scene: Scene, path: str) -> None:
-    answer = scene.ask(path, "HEAD")
+def test_head_is_get_without_the_body(harness: Harness, path: str) -> None:
+    answer = harness.ask(path, "HEAD")
     assert answer.status == 200
     assert int(answer.headers["Content-Length"]) > 0
     assert answer.body == b""
 
 
-def test_what_is_not_here_is_a_404_in_json(scene: Scene) -> None:
-    answer = scene.ask("/nothing")
+def test_what_is_not_here_is_a_404_in_json(harness: Harness) -> None:
+    answer = harness.ask("/nothing")
     assert answer.status == 404
     assert answer.json["error"]["code"] == 404
     assert "GET /" in answer.json["error"]["message"]
 
 
-def test_nothing_here_can_be_written(scene: Scene) -> None:
-    answer = scene.ask("/health", "POST", body=b"{}")
+def test_nothing_here_can_be_written(harness: Harness) -> None:
+    answer = harness.ask("/health", "POST", body=b"{}")
     assert answer.status == 405
     assert answer.headers["Allow"] == "GET, HEAD"
     assert answer.json["error"]["code"] == 405
 
 
-def test_what_the_wire_refuses_is_json_too(scene: Scene) -> None:
-    answer = scene.ask("/", "POST", body=b"x" * 100_000)
+def test_what_the_wire_refuses_is_json_too(harness: Harness) -> None:
+    answer = harness.ask("/", "POST", body=b"x" * 100_000)
     assert answer.status == 413
     assert answer.json["error"] == {"code": 413, "message": "Request Entity Too Large"}
 
 
-def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(scene: Scene) -> None:
-    scene.counted.error = errors.UnavailableError("The broker is stopping.")
-    answer = scene.ask("/metrics")
+def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(harness: Harness) -> None:
+    harness.counted.error = errors.UnavailableError("The broker is stopping.")
+    answer = harness.ask("/metrics")
     assert (answer.status, answer.json["error"]["message"]) == (503, "The broker is stopping.")
-    scene.counted.error = RuntimeError("secret")
-    answer = scene.ask("/metrics")
+    harness.counted.error = RuntimeError("secret")
+    answer = harness.ask("/metrics")
     assert (answer.status, answer.json["error"]["message"]) == (500, "Internal Server Error")
 
 
@@ -274,14 +274,14 @@ def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(scene: Scene) -
         ("", 403),
     ],
 )
-def test_a_page_that_points_its_name_at_this_machine_gets_nothing(scene: Scene, host: str, status: int) -> None:
-    assert scene.ask("/metrics", host=host).status == status
+def test_a_page_that_points_its_name_at_this_machine_gets_nothing(harness: Harness, host: str, status: int) -> None:
+    assert harness.ask("/metrics", host=host).status == status
 
 
-def test_a_short_form_of_loopback_is_guarded_as_well(scene: Scene) -> None:
-    scene.bound = "127.1"
-    assert scene.ask("/metrics", host="evil.example").status == 403
-    assert scene.ask("/metrics", host="localhost").status == 200
+def test_a_short_form_of_loopback_is_guarded_as_well(harness: Harness) -> None:
+    harness.bound = "127.1"
+    assert harness.ask("/metrics", host="evil.example").status == 403
+    assert harness.ask("/metrics", host="localhost").status == 200
 
 
 def leaves(kind: type[errors.PenstockError]) -> Iterator[type[errors.PenstockError]]:

@@ -10,26 +10,26 @@ import pytest
 
 from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.text import AsyncClient, Client
-from tests.doors.text.stage import SECONDS, Peer, Stage, ack, consume, frame, give_back, play, send
+from tests.doors.text.harness import SECONDS, Harness, Peer, ack, consume, frame, give_back, play, send
 from tests.doors.text.test_consuming import filled, numbers
 from tests.unit.engine.journals import ToldJournal
 
 ATTEMPTS_MAX = 5
 
 
-async def attempts(stage: Stage, queue: str, total: int) -> list[int]:
+async def attempts(harness: Harness, queue: str, total: int) -> list[int]:
     """How often each waiting message of a queue was delivered so far."""
-    await stage.until(lambda: stage.in_flight(queue) == 0)
-    return [count for _, count in (await stage.queue.peek(stage.names(queue)[1], total)).messages]
+    await harness.until(lambda: harness.in_flight(queue) == 0)
+    return [count for _, count in (await harness.queue.peek(harness.names(queue)[1], total)).messages]
 
 
-async def with_dead_letters(stage: Stage, count: int) -> Peer:
+async def with_dead_letters(harness: Harness, count: int) -> Peer:
     """A queue with so many messages, that sends what failed five times to another."""
-    peer = await filled(stage, b"q", count)
-    dead, graves = stage.names("dead")
-    stage.queue.provide_queue(dead, graves, QUEUE_OPTIONS)
+    peer = await filled(harness, b"q", count)
+    dead, graves = harness.names("dead")
+    harness.queue.provide_queue(dead, graves, QUEUE_OPTIONS)
     options = replace(QUEUE_OPTIONS, dead_letter_topic=dead, max_delivery_attempts=ATTEMPTS_MAX)
-    await stage.queue.change_subscription(stage.names("q")[1], options)
+    await harness.queue.change_subscription(harness.names("q")[1], options)
     return peer
 
 
@@ -55,43 +55,43 @@ def test_a_window_that_was_only_opened_costs_its_messages_no_attempt(
 ) -> None:
     """T-043, T-044: eight clients with a window of 100 take one message each; nothing else is dead-lettered."""
 
-    async def scene(stage: Stage) -> None:
-        await with_dead_letters(stage, 30)
+    async def scenario(harness: Harness) -> None:
+        await with_dead_letters(harness, 30)
         for _ in range(8):
-            await asyncio.to_thread(visit, stage.door.address)
-        found = await attempts(stage, "q", 100)
+            await asyncio.to_thread(visit, harness.door.address)
+        found = await attempts(harness, "q", 100)
         assert len(found) == left
         assert found == counts + [0] * (left - len(counts))
-        dead = stage.queue.topic(stage.names("dead")[0]).tail
+        dead = harness.queue.topic(harness.names("dead")[0]).tail
         assert dead == (0 if visit is take_and_ack else 1)  # the first one was seen, and failed, five times
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("how", ["ends the loop", "closes"])
 def test_an_async_client_that_leaves_gives_back_what_it_did_not_look_at(how: str) -> None:
     """T-043."""
 
-    async def scene(stage: Stage) -> None:
-        await filled(stage, b"q", 20)
-        async with AsyncClient(stage.door.address, timeout_seconds=SECONDS) as client:
+    async def scenario(harness: Harness) -> None:
+        await filled(harness, b"q", 20)
+        async with AsyncClient(harness.door.address, timeout_seconds=SECONDS) as client:
             messages = client.consume("q", window=100, wait_seconds=SECONDS)
             async for _ in messages:
-                await stage.until(lambda: stage.in_flight("q") == 20)
+                await harness.until(lambda: harness.in_flight("q") == 20)
                 break
             if how == "ends the loop":
                 await messages.aclose()  # type: ignore[attr-defined]
-        assert await attempts(stage, "q", 100) == [1] + [0] * 19
+        assert await attempts(harness, "q", 100) == [1] + [0] * 19
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["closes", "vanishes"])
 def test_a_connection_that_goes_is_charged_for_what_its_program_had(orderly: bool) -> None:
     """T-044: what came before the last settled one, and the next one, on which it may have been working."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 8)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 8)
         await peer.say(consume(b"q", 8))
         held = await peer.hear_many(8)
         await peer.say(ack(b"q", held[2].id))
@@ -100,39 +100,39 @@ def test_a_connection_that_goes_is_charged_for_what_its_program_had(orderly: boo
             await peer.close()
         else:
             peer.vanish()
-        await stage.until(lambda: stage.in_flight("q") == 0)
-        assert await attempts(stage, "q", 8) == [1, 1, 1, 0, 0, 0, 0]
+        await harness.until(lambda: harness.in_flight("q") == 0)
+        assert await attempts(harness, "q", 8) == [1, 1, 1, 0, 0, 0, 0]
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_client_says_itself_what_it_has_not_read() -> None:
     """T-043: from there on nothing counts, and before it everything does."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 6)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 6)
         await peer.say(consume(b"q", 6))
         held = await peer.hear_many(6)
         await peer.say(consume(b"q", 0), unread(b"q", held[3].id), unread(b"q", held[3].id))
         again = await peer.hear()
         assert (again.code, again.packages[8]) == ("not-held", b"008")
         await peer.close()
-        assert await attempts(stage, "q", 6) == [1, 1, 1, 0, 0, 0]
+        assert await attempts(harness, "q", 6) == [1, 1, 1, 0, 0, 0]
 
-    play(scene)
+    play(scenario)
 
 
 def test_what_is_returned_by_name_counts() -> None:
     """T-039."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 2)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 2)
         await peer.say(consume(b"q", 1))
         first = await peer.hear()
         await peer.say(consume(b"q", 0), give_back(b"q", first.id))
-        assert await attempts(stage, "q", 2) == [1, 0]
+        assert await attempts(harness, "q", 2) == [1, 0]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -140,30 +140,30 @@ def test_what_was_never_sent_counts_for_nothing(version: int) -> None:
     """T-024, T-044: taken from the queue, and still waiting for the disk when the client goes."""
     journal = ToldJournal()
 
-    async def scene(stage: Stage) -> None:
-        sender, consumer = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender, consumer = await harness.peer(), await harness.peer()
         journal.gate.clear()
         await sender.say(*[send(b"q", b"x")] * 3)
-        await stage.until(lambda: stage.queue.topic_exists(stage.names("q")[0]))
+        await harness.until(lambda: harness.queue.topic_exists(harness.names("q")[0]))
         await consumer.say(consume(b"q", 3, version))
-        await stage.until(lambda: stage.in_flight("q") == 3)
+        await harness.until(lambda: harness.in_flight("q") == 3)
         consumer.vanish()
-        await stage.until(lambda: len(stage.door.connections) == 1)
+        await harness.until(lambda: len(harness.door.connections) == 1)
         journal.gate.set()
         await sender.hear_many(3)
-        assert await attempts(stage, "q", 3) == [0, 0, 0]
+        assert await attempts(harness, "q", 3) == [0, 0, 0]
 
-    play(scene, journal=journal)
+    play(scenario, journal=journal)
 
 
 def test_a_count_of_version_01_is_what_its_program_asked_for() -> None:
     """002, T-044: so all that was sent of it counts."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 5)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 5)
         await peer.say(consume(b"q", 3, 1))
         assert await peer.contents(3) == numbers(0, 1, 2)
         await peer.close()
-        assert await attempts(stage, "q", 5) == [1, 1, 1, 0, 0]
+        assert await attempts(harness, "q", 5) == [1, 1, 1, 0, 0]
 
-    play(scene)
+    play(scenario)

@@ -13,26 +13,26 @@ import pytest
 from penstock.doors.text.options import TextOptions
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from penstock.text import AsyncClient, Client
-from tests.doors.text.stage import SECONDS, Stage, play, set_up
+from tests.doors.text.harness import SECONDS, Harness, play, set_up
 
-Scene = Callable[[Stage, AsyncClient], Awaitable[None]]
+Scenario = Callable[[Harness, AsyncClient], Awaitable[None]]
 
 
-def play_with_client(scene: Scene, **parts: Any) -> None:
-    async def with_client(stage: Stage) -> None:
-        async with AsyncClient(stage.door.address, timeout_seconds=SECONDS) as client:
-            await scene(stage, client)
+def play_with_client(scenario: Scenario, **parts: Any) -> None:
+    async def with_client(harness: Harness) -> None:
+        async with AsyncClient(harness.door.address, timeout_seconds=SECONDS) as client:
+            await scenario(harness, client)
 
     play(with_client, **parts)
 
 
-def play_blocking(scene: Callable[[Client], None], **parts: Any) -> None:
+def play_blocking(scenario: Callable[[Client], None], **parts: Any) -> None:
     """A blocking client in a thread of its own, against a door in the loop."""
 
-    async def with_client(stage: Stage) -> None:
+    async def with_client(harness: Harness) -> None:
         def run() -> None:
-            with Client(stage.door.address, timeout_seconds=SECONDS) as client:
-                scene(client)
+            with Client(harness.door.address, timeout_seconds=SECONDS) as client:
+                scenario(client)
 
         await asyncio.to_thread(run)
 
@@ -42,7 +42,7 @@ def play_blocking(scene: Callable[[Client], None], **parts: Any) -> None:
 def test_an_async_client_sends_consumes_and_acks() -> None:
     """T-022, T-026, T-036, T-040."""
 
-    async def scene(stage: Stage, client: AsyncClient) -> None:
+    async def scenario(harness: Harness, client: AsyncClient) -> None:
         ids = await asyncio.gather(*(client.send("q", b"%d" % number) for number in range(50)))
         assert await client.send_many("q", []) == []
         seen = []
@@ -53,15 +53,15 @@ def test_an_async_client_sends_consumes_and_acks() -> None:
                 break
         assert seen == [(b"%d" % number, ids[number]) for number in range(50)]
         await client.close()
-        assert stage.queue.backlog(stage.names("q")[1]).messages == 0
+        assert harness.queue.backlog(harness.names("q")[1]).messages == 0
 
-    play_with_client(scene)
+    play_with_client(scenario)
 
 
 def test_a_blocking_client_sends_consumes_and_acks() -> None:
     """T-022, T-026, T-036, T-040: more than the door answers before it is read."""
 
-    def scene(client: Client) -> None:
+    def scenario(client: Client) -> None:
         ids = client.send_many("q", (b"%d" % number for number in range(3000)))
         assert len(set(ids)) == 3000
         assert client.send("q", b"last") not in ids
@@ -72,13 +72,13 @@ def test_a_blocking_client_sends_consumes_and_acks() -> None:
         assert seen == [*(b"%d" % number for number in range(3000)), b"last"]
         assert list(client.consume("q", wait_seconds=0.01)) == []
 
-    play_blocking(scene)
+    play_blocking(scenario)
 
 
 def test_given_back_messages_come_again() -> None:
     """T-039."""
 
-    def scene(client: Client) -> None:
+    def scenario(client: Client) -> None:
         client.send_many("q", [b"1", b"2"])
         messages = client.consume("q", window=1, wait_seconds=SECONDS)
         first = next(messages)
@@ -92,19 +92,19 @@ def test_given_back_messages_come_again() -> None:
         assert next(messages).content == b"1"
         messages.close()
 
-    play_blocking(scene)
+    play_blocking(scenario)
 
 
 def test_what_a_client_leaves_unacked_is_there_for_the_next() -> None:
     """T-034."""
 
-    async def scene(stage: Stage, client: AsyncClient) -> None:
+    async def scenario(harness: Harness, client: AsyncClient) -> None:
         await client.send_many("q", [b"1", b"2", b"3"])
         async for message in client.consume("q", window=3, wait_seconds=SECONDS):
             assert message.content == b"1"
             break
         await client.close()
-        async with AsyncClient(stage.door.address) as other:
+        async with AsyncClient(harness.door.address) as other:
             contents = []
             async for message in other.consume("q", wait_seconds=SECONDS):
                 contents.append(message.content)
@@ -113,46 +113,46 @@ def test_what_a_client_leaves_unacked_is_there_for_the_next() -> None:
                     break
             assert contents == [b"1", b"2", b"3"]
 
-    play_with_client(scene)
+    play_with_client(scenario)
 
 
 def test_refusals_are_exceptions_and_the_client_goes_on() -> None:
     """T-011, T-051, T-052: also after an error that closes the connection."""
 
-    async def scene(stage: Stage, client: AsyncClient) -> None:
+    async def scenario(harness: Harness, client: AsyncClient) -> None:
         with pytest.raises(InvalidArgumentError, match="invalid-queue"):
             await client.send("a/b", b"1")
         with pytest.raises(InvalidArgumentError, match="too-large"):
             await client.send("q", b"x" * 101)
-        await stage.queue.create_topic("other")
-        await stage.queue.create_subscription(stage.names("taken")[1], "other")
+        await harness.queue.create_topic("other")
+        await harness.queue.create_subscription(harness.names("taken")[1], "other")
         with pytest.raises(FailedPreconditionError, match="conflict"):
             async for _ in client.consume("taken", wait_seconds=SECONDS):
                 pass
         assert await client.send("q", b"x" * 100)
 
-    play_with_client(scene, options=TextOptions(message_bytes_max=100))
+    play_with_client(scenario, options=TextOptions(message_bytes_max=100))
 
 
 def test_refusals_are_exceptions_of_a_blocking_client_too() -> None:
     """T-052."""
 
-    def scene(client: Client) -> None:
+    def scenario(client: Client) -> None:
         with pytest.raises(InvalidArgumentError, match="too-large"):
             client.send("q", b"x" * 101)
         assert client.send("q", b"x" * 100)
         with pytest.raises(InvalidArgumentError, match="invalid-queue"):
             next(client.consume("a/b", wait_seconds=SECONDS))
 
-    play_blocking(scene, options=TextOptions(message_bytes_max=100))
+    play_blocking(scenario, options=TextOptions(message_bytes_max=100))
 
 
 def test_clients_find_the_endpoint_again_when_it_comes_back() -> None:
     """T-041: consumption goes on, and sends wait."""
 
-    async def scene() -> None:
-        stage = await set_up()
-        port = stage.door.address.rpartition(":")[2]
+    async def scenario() -> None:
+        harness = await set_up()
+        port = harness.door.address.rpartition(":")[2]
         got: asyncio.Queue[bytes] = asyncio.Queue()
 
         async def consume(client: AsyncClient) -> None:
@@ -160,11 +160,11 @@ def test_clients_find_the_endpoint_again_when_it_comes_back() -> None:
                 await got.put(message.content)
                 message.ack()
 
-        async with AsyncClient(stage.door.address, timeout_seconds=SECONDS) as client:
+        async with AsyncClient(harness.door.address, timeout_seconds=SECONDS) as client:
             consumer = asyncio.create_task(consume(client))
             await client.send("q", b"before")
             assert await asyncio.wait_for(got.get(), SECONDS) == b"before"
-            await stage.leave()
+            await harness.leave()
             sending = asyncio.create_task(client.send("q", b"while away"))
             again = await set_up(port=int(port))
             await asyncio.wait_for(sending, SECONDS)
@@ -173,19 +173,19 @@ def test_clients_find_the_endpoint_again_when_it_comes_back() -> None:
             await asyncio.wait([consumer])
         await again.leave()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_blocking_client_finds_the_endpoint_again() -> None:
     """T-034, T-041."""
 
-    async def scene() -> None:
-        stage = await set_up()
-        port = int(stage.door.address.rpartition(":")[2])
+    async def scenario() -> None:
+        harness = await set_up()
+        port = int(harness.door.address.rpartition(":")[2])
         away, back = threading.Event(), threading.Event()
 
         def run() -> list[bytes]:
-            with Client(stage.door.address, timeout_seconds=SECONDS) as client:
+            with Client(harness.door.address, timeout_seconds=SECONDS) as client:
                 client.send("q", b"1")
                 (message,) = [next(client.consume("q", wait_seconds=SECONDS))]
                 away.set()
@@ -196,26 +196,26 @@ def test_a_blocking_client_finds_the_endpoint_again() -> None:
 
         running = asyncio.create_task(asyncio.to_thread(run))
         await asyncio.to_thread(away.wait, SECONDS)
-        await stage.leave()
+        await harness.leave()
         again = await set_up(port=port)
         back.set()
         assert await running == [b"2"]
         await again.leave()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_nobody_there_is_unavailable_after_the_time_given() -> None:
-    async def scene() -> None:
-        stage = await set_up()
-        address = stage.door.address
-        await stage.leave()
+    async def scenario() -> None:
+        harness = await set_up()
+        address = harness.door.address
+        await harness.leave()
         with pytest.raises(UnavailableError, match="No connection"):
             await AsyncClient(address, timeout_seconds=0.2).send("q", b"1")
         with pytest.raises(UnavailableError, match="No connection"):
             Client(address, timeout_seconds=0.2).send("q", b"1")
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_an_endpoint_that_does_not_answer_is_unavailable_after_the_time_given() -> None:
@@ -223,7 +223,7 @@ def test_an_endpoint_that_does_not_answer_is_unavailable_after_the_time_given() 
         await reader.read()
         writer.close()
 
-    async def scene() -> None:
+    async def scenario() -> None:
         server = await asyncio.start_server(mute, "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()
         client = AsyncClient(f"{host}:{port}", timeout_seconds=0.2)
@@ -235,14 +235,14 @@ def test_an_endpoint_that_does_not_answer_is_unavailable_after_the_time_given() 
         server.close()
         await server.wait_closed()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_clients_use_unix_sockets(tmp_path: Path) -> None:
     """T-066."""
     path = tmp_path / "text.sock"
 
-    async def scene(stage: Stage) -> None:
+    async def scenario(harness: Harness) -> None:
         async with AsyncClient(f"unix:{path}") as client:
             await client.send("q", b"1")
 
@@ -252,4 +252,4 @@ def test_clients_use_unix_sockets(tmp_path: Path) -> None:
 
         assert await asyncio.to_thread(run) == b"1"
 
-    play(scene, options=TextOptions(unix_socket=str(path)))
+    play(scenario, options=TextOptions(unix_socket=str(path)))

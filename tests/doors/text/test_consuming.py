@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from penstock.doors.text.options import TextOptions
-from tests.doors.text.stage import Heard, Peer, Stage, ack, consume, give_back, play, send
+from tests.doors.text.harness import Harness, Heard, Peer, ack, consume, give_back, play, send
 from tests.unit.engine.journals import ToldJournal
 
 
-async def filled(stage: Stage, queue: bytes, count: int) -> Peer:
+async def filled(harness: Harness, queue: bytes, count: int) -> Peer:
     """A peer that has sent 0, 1, 2 ... to a queue."""
-    peer = await stage.peer()
+    peer = await harness.peer()
     await peer.say(*(send(queue, b"%d" % number) for number in range(count)))
     await peer.hear_many(count)
     return peer
@@ -26,8 +26,8 @@ def numbers(*values: int) -> list[bytes]:
 def test_a_window_holds_n_and_an_acknowledgement_frees_a_place() -> None:
     """T-014, T-025, T-026, T-036."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 6)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 6)
         await peer.say(consume(b"q", 2))
         first, second = await peer.hear_many(2)
         assert [first.content, second.content] == numbers(0, 1)
@@ -40,14 +40,14 @@ def test_a_window_holds_n_and_an_acknowledgement_frees_a_place() -> None:
         assert await peer.contents(2) == numbers(3, 4)
         await peer.silence()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_count_of_version_01_is_a_count() -> None:
     """002, T-025: that many messages, and no more until the client asks again, whatever it acknowledges."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 20)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 20)
         await peer.say(consume(b"q", 5, 1))
         held = await peer.hear_many(5)
         assert [each.content for each in held] == numbers(0, 1, 2, 3, 4)
@@ -57,65 +57,65 @@ def test_a_count_of_version_01_is_a_count() -> None:
         assert await peer.contents(3) == numbers(5, 6, 7)
         await peer.silence()
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("line", [True, False], ids=["in lines", "compact"])
 def test_a_queue_name_may_have_256_bytes(line: bool) -> None:
     """002, T-011: as in the specification's own example of a package header."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer(line)
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer(line)
         name = b"n" * 256
         await peer.say(send(name, b"x", 1, line), consume(name, 1, 1, line))
         heard = await peer.hear()
         assert (heard.packages[1], heard.content) == (name, b"x")
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_count_of_version_01_waits_for_messages_and_can_be_withdrawn() -> None:
     """002, T-025, T-028."""
 
-    async def scene(stage: Stage) -> None:
-        peer, other = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer, other = await harness.peer(), await harness.peer()
         await peer.say(consume(b"q", 3, 1))
         await peer.silence()
-        await filled(stage, b"q", 1)
+        await filled(harness, b"q", 1)
         assert await peer.contents(1) == numbers(0)
         await peer.say(consume(b"q", 0, 1))
         await peer.silence()
-        await filled(stage, b"q", 2)
+        await filled(harness, b"q", 2)
         await peer.silence()
         await other.say(consume(b"q", 9, 1))
         assert await other.contents(2) == numbers(0, 1)
 
-    play(scene)
+    play(scenario)
 
 
 def test_what_is_acknowledged_does_not_come_again() -> None:
     """T-036."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 3)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 3)
         await peer.say(consume(b"q", 2))
         for heard in await peer.hear_many(2):
             await peer.say(ack(b"q", heard.id))
         assert (await peer.hear()).content == b"2"
         peer.vanish()
-        other = await stage.peer()
+        other = await harness.peer()
         await other.say(consume(b"q", 10))
         assert await other.contents(1) == [b"2"]
         await other.silence()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_new_request_replaces_the_window() -> None:
     """T-027: larger at once, smaller once fewer are outstanding."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 10)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 10)
         await peer.say(consume(b"q", 1))
         heard = [await peer.hear()]
         await peer.say(consume(b"q", 4))
@@ -126,46 +126,46 @@ def test_a_new_request_replaces_the_window() -> None:
         assert await peer.contents(1) == [b"4"]
         await peer.silence()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_count_of_0_closes_the_window_and_keeps_what_is_outstanding() -> None:
     """T-028."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 4)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 4)
         await peer.say(consume(b"q", 2))
         first, second = await peer.hear_many(2)
         await peer.say(consume(b"q", 0), ack(b"q", first.id))
         await peer.silence()
-        other = await stage.peer()
+        other = await harness.peer()
         await other.say(consume(b"q", 10))
         assert await other.contents(2) == numbers(2, 3)
         await peer.say(give_back(b"q", second.id))
         assert await other.contents(1) == [b"1"]
 
-    play(scene)
+    play(scenario)
 
 
 def test_the_endpoint_keeps_its_own_limit() -> None:
     """T-029."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 10)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 10)
         await peer.say(consume(b"q", 9_999_999_999))
         assert await peer.contents(3) == numbers(0, 1, 2)
         await peer.silence()
 
-    play(scene, options=TextOptions(window_max=3))
+    play(scenario, options=TextOptions(window_max=3))
 
 
 def test_each_queue_has_its_own_window() -> None:
     """T-030."""
 
-    async def scene(stage: Stage) -> None:
-        await filled(stage, b"a", 5)
-        await filled(stage, b"b", 5)
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        await filled(harness, b"a", 5)
+        await filled(harness, b"b", 5)
+        peer = await harness.peer()
         await peer.say(consume(b"a", 1), consume(b"b", 3))
         heard = await peer.hear_many(4)
         await peer.silence()
@@ -177,19 +177,19 @@ def test_each_queue_has_its_own_window() -> None:
         following = await peer.hear()
         assert (following.packages[1], following.content) == (b"a", b"1")
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["in one batch", "one by one"])
 def test_consumers_are_served_in_turn(together: bool) -> None:
     """T-031: nobody takes all because he was first."""
 
-    async def scene(stage: Stage) -> None:
-        consumers = [await stage.peer() for _ in range(3)]
+    async def scenario(harness: Harness) -> None:
+        consumers = [await harness.peer() for _ in range(3)]
         for each in consumers:
             await each.say(consume(b"q", 100))
             await each.silence()
-        sender = await stage.peer()
+        sender = await harness.peer()
         frames = [send(b"q", b"%d" % number) for number in range(30)]
         if together:
             await sender.say(*frames)
@@ -205,33 +205,33 @@ def test_consumers_are_served_in_turn(together: bool) -> None:
         for each in consumers:
             await each.silence()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_full_window_does_not_hold_up_the_others() -> None:
     """T-031."""
 
-    async def scene(stage: Stage) -> None:
-        greedy, modest = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        greedy, modest = await harness.peer(), await harness.peer()
         await modest.say(consume(b"q", 2))
         await modest.silence()
         await greedy.say(consume(b"q", 100))
-        await filled(stage, b"q", 20)
+        await filled(harness, b"q", 20)
         assert len(await modest.contents(2)) == 2
         assert len(await greedy.contents(18)) == 18
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["closes", "vanishes"])
 def test_what_a_connection_held_returns_in_order_when_it_closes(orderly: bool) -> None:
     """T-013, T-014, T-033, T-034: with the same ids, before what came later."""
 
-    async def scene(stage: Stage) -> None:
-        first = await filled(stage, b"q", 10)
+    async def scenario(harness: Harness) -> None:
+        first = await filled(harness, b"q", 10)
         await first.say(consume(b"q", 5))
         held = await first.hear_many(5)
-        second = await stage.peer()
+        second = await harness.peer()
         await second.say(consume(b"q", 2))
         early = await second.hear_many(2)
         assert [each.content for each in early] == numbers(5, 6)
@@ -241,34 +241,34 @@ def test_what_a_connection_held_returns_in_order_when_it_closes(orderly: bool) -
             await first.close()
         else:
             first.vanish()
-        await stage.until(lambda: stage.in_flight("q") == 2)
+        await harness.until(lambda: harness.in_flight("q") == 2)
         await second.say(consume(b"q", 20))
         again = await second.hear_many(7)
         assert [each.content for each in again] == numbers(0, 2, 3, 4, 7, 8, 9)
         assert [each.id for each in again[:4]] == [held[0].id, held[2].id, held[3].id, held[4].id]
 
-    play(scene)
+    play(scenario)
 
 
 def test_nobody_else_gets_what_is_outstanding() -> None:
     """T-033: however long, as long as the connection lasts."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 2)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 2)
         await peer.say(consume(b"q", 2))
         await peer.hear_many(2)
-        assert await stage.queue.pull(stage.names("q")[1], 10) == []
-        backlog = stage.queue.backlog(stage.names("q")[1])
+        assert await harness.queue.pull(harness.names("q")[1], 10) == []
+        backlog = harness.queue.backlog(harness.names("q")[1])
         assert (backlog.messages, backlog.in_flight_messages) == (2, 2)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_returned_message_comes_again_before_later_ones() -> None:
     """T-014, T-026, T-039."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 4)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 4)
         await peer.say(consume(b"q", 2))
         first, second = await peer.hear_many(2)
         await peer.say(give_back(b"q", first.id))
@@ -277,14 +277,14 @@ def test_a_returned_message_comes_again_before_later_ones() -> None:
         await peer.say(ack(b"q", again.id), ack(b"q", second.id))
         assert await peer.contents(2) == numbers(2, 3)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_delayed_return_lets_the_others_go_first() -> None:
     """T-039."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 3)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 3)
         await peer.say(consume(b"q", 1))
         first = await peer.hear()
         await peer.say(give_back(b"q", first.id, b"50"))
@@ -295,14 +295,14 @@ def test_a_delayed_return_lets_the_others_go_first() -> None:
         await peer.say(ack(b"q", third.id))
         assert (await peer.hear()).content == b"0"
 
-    play(scene)
+    play(scenario)
 
 
 def test_an_acknowledgement_of_what_is_not_held_changes_nothing() -> None:
     """T-038: told in version 02, passed over in version 01."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 2)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 2)
         await peer.say(consume(b"q", 1))
         heard = await peer.hear()
         stranger = b"0" * 32
@@ -316,14 +316,14 @@ def test_an_acknowledgement_of_what_is_not_held_changes_nothing() -> None:
         await peer.say(ack(b"q", heard.id))
         assert (await peer.hear()).code == "not-held"
 
-    play(scene)
+    play(scenario)
 
 
 def test_some_of_many_acknowledgements_may_be_strange() -> None:
     """T-038."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 4)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 4)
         await peer.say(consume(b"q", 3))
         held = await peer.hear_many(3)
         await peer.say(ack(b"q", held[0].id), ack(b"q", b"f" * 32), ack(b"q", held[2].id))
@@ -331,20 +331,20 @@ def test_some_of_many_acknowledgements_may_be_strange() -> None:
         assert sorted(each.type for each in heard) == [3, 7]
         await peer.say(ack(b"q", held[1].id), ack(b"q", held[1].id))
         assert (await peer.hear()).code == "not-held"
-        assert stage.queue.backlog(stage.names("q")[1]).messages == 1
+        assert harness.queue.backlog(harness.names("q")[1]).messages == 1
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_freed_place_is_taken_at_once_and_the_acknowledgement_kept_soon() -> None:
     """T-037, T-040: consumption does not wait for the disk; who closes his side waits for it."""
     journal = ToldJournal()
 
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 3)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 3)
         await peer.say(consume(b"q", 1))
         first = await peer.hear()
-        await stage.queue.commit()
+        await harness.queue.commit()
         journal.gate.clear()
         await peer.say(ack(b"q", first.id))
         assert (await peer.hear()).content == b"1"
@@ -358,28 +358,28 @@ def test_a_freed_place_is_taken_at_once_and_the_acknowledgement_kept_soon() -> N
         facts = [type(fact).__name__ for commit in journal.commits for fact in commit.facts]
         assert "Acked" in facts
 
-    play(scene, journal=journal)
+    play(scenario, journal=journal)
 
 
 def test_consumers_of_other_doors_share_the_queue() -> None:
     """T-012: the queue is a topic and a subscription like any other."""
 
-    async def scene(stage: Stage) -> None:
-        await filled(stage, b"q", 3)
-        _, subscription = stage.names("q")
-        (delivery,) = await stage.queue.pull(subscription, 1)
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        await filled(harness, b"q", 3)
+        _, subscription = harness.names("q")
+        (delivery,) = await harness.queue.pull(subscription, 1)
+        peer = await harness.peer()
         await peer.say(consume(b"q", 5))
         assert await peer.contents(2) == numbers(1, 2)
-        await stage.queue.nack([delivery.receipt])
+        await harness.queue.nack([delivery.receipt])
         assert await peer.contents(1) == numbers(0)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_consumer_of_a_deep_backlog_gets_all_of_it() -> None:
-    async def scene(stage: Stage) -> None:
-        peer = await filled(stage, b"q", 3000)
+    async def scenario(harness: Harness) -> None:
+        peer = await filled(harness, b"q", 3000)
         await peer.say(consume(b"q", 50))
         for expected in range(3000):
             heard = await peer.hear()
@@ -387,20 +387,20 @@ def test_a_consumer_of_a_deep_backlog_gets_all_of_it() -> None:
             await peer.say(ack(b"q", heard.id))
         await peer.silence()
 
-    play(scene)
+    play(scenario)
 
 
 def test_windows_come_and_go() -> None:
     """T-034: a feed whose last consumer left serves the next one."""
 
-    async def scene(stage: Stage) -> None:
+    async def scenario(harness: Harness) -> None:
         for _ in range(5):
-            peer = await stage.peer()
+            peer = await harness.peer()
             await peer.say(consume(b"q", 1))
             await peer.silence()
             await peer.close()
-        peer = await stage.peer()
-        await asyncio.gather(peer.say(consume(b"q", 1)), filled(stage, b"q", 1))
+        peer = await harness.peer()
+        await asyncio.gather(peer.say(consume(b"q", 1)), filled(harness, b"q", 1))
         assert await peer.contents(1) == [b"0"]
 
-    play(scene)
+    play(scenario)

@@ -9,14 +9,14 @@ import pytest
 from penstock.doors.text.options import TextOptions
 from penstock.errors import ResourceExhaustedError
 from penstock.journal.port import JournalFullError
-from tests.doors.text.stage import Peer, Stage, ack, consume, frame, play, send
+from tests.doors.text.harness import Harness, Peer, ack, consume, frame, play, send
 from tests.unit.doors.text.test_codec import CLOSES, CONTENT_MAX, GOES_ON
 from tests.unit.engine.journals import ToldJournal
 
 
-async def survives(stage: Stage, peer: Peer | None = None) -> None:
+async def survives(harness: Harness, peer: Peer | None = None) -> None:
     """The door still serves, this peer or another."""
-    peer = peer or await stage.peer()
+    peer = peer or await harness.peer()
     await peer.silence()
 
 
@@ -25,35 +25,35 @@ def test_a_stream_that_cannot_be_followed_is_told_so_and_closed(name: str) -> No
     """T-052, T-053, T-054, T-055: what was accepted before stays, and is confirmed before the error."""
     data, version, code = CLOSES[name]
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer(line=data[8:9] == b"\n")
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer(line=data[8:9] == b"\n")
         await peer.say(data)
         if name == "no line feed after a content":
             assert (await peer.hear()).type == 5
         if version == 2:
             assert (await peer.hear()).code == code
         assert await peer.end() == b""
-        await survives(stage)
+        await survives(harness)
 
-    play(scene, options=TextOptions(message_bytes_max=CONTENT_MAX))
+    play(scenario, options=TextOptions(message_bytes_max=CONTENT_MAX))
 
 
 def test_what_came_before_a_broken_stream_is_kept_and_confirmed() -> None:
     """T-055."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1"), send(b"q", b"2"), b"nonsense", send(b"q", b"3"))
         heard = await peer.hear_many(3)
         assert [each.type for each in heard] == [5, 5, 7]
         assert heard[2].code == "malformed"
         assert await peer.end() == b""
-        other = await stage.peer()
+        other = await harness.peer()
         await other.say(consume(b"q", 10))
         assert await other.contents(2) == [b"1", b"2"]
-        await survives(stage, other)
+        await survives(harness, other)
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("name", GOES_ON)
@@ -61,8 +61,8 @@ def test_a_message_that_is_wrong_in_itself_is_refused_and_the_next_is_taken(name
     """T-011, T-050, T-051, T-053: version 01 is closed instead, without a word."""
     data, code, refused = GOES_ON[name]
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         if data.startswith(b"H02"):
             await peer.say(data)
             heard = await peer.hear()
@@ -70,52 +70,52 @@ def test_a_message_that_is_wrong_in_itself_is_refused_and_the_next_is_taken(name
             assert heard.order[:3] == [6, 7, 8]
             assert heard.packages[8] == b"%03d" % refused
             assert heard.packages[7]
-            await survives(stage, peer)
+            await survives(harness, peer)
         await peer.say(send(b"q", b"1", 1), b"H01" + data[3:], send(b"q", b"2", 1))
         assert await peer.end() == b""
-        other = await stage.peer()
+        other = await harness.peer()
         await other.say(consume(b"q", 10))
         assert await other.contents(1) == [b"1"]
-        await survives(stage, other)
+        await survives(harness, other)
 
-    play(scene)
+    play(scenario)
 
 
 def test_an_error_is_told_in_the_framing_of_the_connection() -> None:
     """T-005, T-050."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer(line=True)
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer(line=True)
         await peer.say(frame(2, 9, (1, b"q"), line=True))
         heard = await peer.hear()
         assert (heard.code, heard.packages[8]) == ("unknown-type", b"009")
-        await survives(stage, peer)
+        await survives(harness, peer)
 
-    play(scene)
+    play(scenario)
 
 
 def test_errors_are_logged_and_counted_but_no_log_is_filled(caplog: pytest.LogCaptureFixture) -> None:
     """T-051: ten lines a second at most, however many clients are wrong."""
     caplog.set_level(logging.WARNING)
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(*(frame(2, 9, (1, b"q")) for _ in range(1000)))
         assert len(await peer.hear_many(1000)) == 1000
-        assert stage.door.counts["unknown-type"] == 1000
+        assert harness.door.counts["unknown-type"] == 1000
         lines = [record for record in caplog.records if record.name == "test.text"]
         assert 1 <= len(lines) <= 30
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_commit_that_is_refused_is_an_answer_to_every_send_of_it() -> None:
     """T-023, T-051: and the next send counts again."""
     journal = ToldJournal()
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
-        await survives(stage, peer)
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
+        await survives(harness, peer)
         journal.refusals.append(JournalFullError())
         await peer.say(send(b"q", b"1"), send(b"q", b"2"), send(b"r", b"3"))
         heard = await peer.hear_many(3)
@@ -126,46 +126,46 @@ def test_a_commit_that_is_refused_is_an_answer_to_every_send_of_it() -> None:
         await peer.say(consume(b"q", 10))
         assert await peer.contents(1) == [b"4"]
 
-    play(scene, journal=journal)
+    play(scenario, journal=journal)
 
 
 def test_acknowledgements_that_could_not_be_kept_close_the_connection_and_the_messages_return() -> None:
     """T-034, T-055: a client that is told nothing must not believe that its acknowledgement counts."""
     journal = ToldJournal()
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1"), send(b"q", b"2"))
         await peer.hear_many(2)
         await peer.say(consume(b"q", 2))
         held = await peer.hear_many(2)
-        await stage.queue.commit()
+        await harness.queue.commit()
         journal.refusals.append(JournalFullError())
         await peer.say(ack(b"q", held[0].id))
         await peer.end()
-        other = await stage.peer()
+        other = await harness.peer()
         await other.say(consume(b"q", 2))
         assert await other.contents(2) == [b"1", b"2"]
 
-    play(scene, journal=journal)
+    play(scenario, journal=journal)
 
 
 def test_a_failing_feed_is_told_to_its_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
     """T-051, T-053: of version 02; those of version 01 are closed."""
 
-    async def scene(stage: Stage) -> None:
-        new, old = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        new, old = await harness.peer(), await harness.peer()
         for peer, version in ((new, 2), (old, 1)):
             await peer.say(consume(b"q", 5, version))
-            await stage.until(lambda: stage.queue.topic_exists(stage.names("q")[0]))
+            await harness.until(lambda: harness.queue.topic_exists(harness.names("q")[0]))
         await new.silence()
 
         def fail(*_: object, **__: object) -> None:
             raise ResourceExhaustedError("No.")
 
         with monkeypatch.context() as patch:
-            patch.setattr(stage.queue, "decide_pull", fail)
-            sender = await stage.peer()
+            patch.setattr(harness.queue, "decide_pull", fail)
+            sender = await harness.peer()
             await sender.say(send(b"q", b"1"))
             heard = await new.hear()
             assert (heard.code, heard.packages[8], heard.packages[1]) == ("full", b"002", b"q")
@@ -173,43 +173,43 @@ def test_a_failing_feed_is_told_to_its_consumers(monkeypatch: pytest.MonkeyPatch
         await new.say(consume(b"q", 5))
         assert await new.contents(1) == [b"1"]
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_bug_ends_one_connection_with_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """T-052: nothing of it is told but that it happened."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
-        await survives(stage, peer)
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
+        await survives(harness, peer)
 
         def fail(*_: object) -> None:
             raise KeyError("secret")
 
         with monkeypatch.context() as patch:
-            patch.setattr(stage.door.queues, "named", fail)
+            patch.setattr(harness.door.queues, "named", fail)
             await peer.say(send(b"q", b"1"))
             heard = await peer.hear()
             assert heard.code == "internal"
             assert b"secret" not in heard.packages[7]
             assert await peer.end() == b""
-        await survives(stage)
+        await survives(harness)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_client_that_leaves_within_a_message_leaves_nothing_behind() -> None:
     """T-040, T-055."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1"), send(b"q", b"2")[:-1])
         peer.writer.write_eof()
         assert (await peer.hear()).type == 5
         assert await peer.end() == b""
-        other = await stage.peer()
+        other = await harness.peer()
         await other.say(consume(b"q", 5))
         assert await other.contents(1) == [b"1"]
-        await survives(stage, other)
+        await survives(harness, other)
 
-    play(scene)
+    play(scenario)

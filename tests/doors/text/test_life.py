@@ -13,7 +13,7 @@ import trustme
 from penstock.doors.text.options import TextOptions
 from penstock.doors.text.sockets import claim_unix_path
 from penstock.errors import InvalidArgumentError
-from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send, set_up
+from tests.doors.text.harness import SECONDS, Harness, ack, consume, play, send, set_up
 from tests.unit.engine.journals import ToldJournal
 
 
@@ -21,52 +21,52 @@ def test_a_stopping_door_confirms_what_it_took_and_returns_what_it_gave() -> Non
     """T-034, T-041."""
     journal = ToldJournal()
 
-    async def scene(stage: Stage) -> None:
-        sender, consumer = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender, consumer = await harness.peer(), await harness.peer()
         await sender.say(send(b"q", b"1"))
         await sender.hear()
         await consumer.say(consume(b"q", 5))
         await consumer.hear()
-        await stage.queue.commit()
+        await harness.queue.commit()
         journal.gate.clear()
         await sender.say(send(b"q", b"2"))
-        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 2)
-        stopping = asyncio.ensure_future(stage.door.stop(SECONDS))
+        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 2)
+        stopping = asyncio.ensure_future(harness.door.stop(SECONDS))
         await asyncio.sleep(0)
         journal.gate.set()
         assert (await sender.hear()).type == 5
         assert await sender.end() == b""
         await consumer.end()
         await stopping
-        assert stage.in_flight("q") == 0
+        assert harness.in_flight("q") == 0
         with pytest.raises(OSError):
-            await stage.peer()
+            await harness.peer()
 
-    play(scene, journal=journal)
+    play(scenario, journal=journal)
 
 
 def test_a_door_stops_in_time_though_nobody_reads() -> None:
     """T-041: the grace is the longest it takes."""
 
-    async def scene(stage: Stage) -> None:
-        peers = [await stage.peer() for _ in range(50)]
+    async def scenario(harness: Harness) -> None:
+        peers = [await harness.peer() for _ in range(50)]
         for peer in peers:
             await peer.say(consume(b"q", 10))
         await peers[0].silence()
         async with asyncio.timeout(5):
-            await stage.door.stop(0.5)
-        assert not stage.door.connections
+            await harness.door.stop(0.5)
+        assert not harness.door.connections
 
-    play(scene)
+    play(scenario)
 
 
 def test_after_a_restart_the_queue_is_as_it_was() -> None:
     """T-035: what was confirmed and not acknowledged is there again, in order."""
     journal = ToldJournal()
 
-    async def scene() -> None:
-        stage = await set_up(journal=journal)
-        peer = await stage.peer()
+    async def scenario() -> None:
+        harness = await set_up(journal=journal)
+        peer = await harness.peer()
         await peer.say(*(send(b"q", b"%d" % number) for number in range(5)), consume(b"q", 3))
         heard = [each for each in await peer.hear_many(8) if each.type == 3]
         await peer.say(ack(b"q", heard[1].id))
@@ -79,26 +79,26 @@ def test_after_a_restart_the_queue_is_as_it_was() -> None:
         second = await other.peer()
         await second.say(consume(b"q", 10))
         assert await second.contents(4) == [b"0", b"2", b"3", b"4"]
-        await stage.leave()
+        await harness.leave()
         await other.leave()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_unix_socket_carries_the_same_bytes(tmp_path: Path) -> None:
     """T-066: for its owner only, and gone when the door is."""
     path = tmp_path / "text.sock"
 
-    async def scene(stage: Stage) -> None:
+    async def scenario(harness: Harness) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert any(str(path) in hint for hint in stage.door.hints)
-        peer = await stage.unix_peer(path)
+        assert any(str(path) in hint for hint in harness.door.hints)
+        peer = await harness.unix_peer(path)
         await peer.say(send(b"q", b"1"), consume(b"q", 1))
         assert [each.type for each in await peer.hear_many(2)] == [5, 3]
         peer.writer.write_eof()
         assert await peer.end() == b""
 
-    play(scene, options=TextOptions(unix_socket=str(path)))
+    play(scenario, options=TextOptions(unix_socket=str(path)))
     assert not path.exists()
 
 
@@ -150,24 +150,24 @@ def test_tls_carries_the_same_bytes_and_asks_for_certificates(tmp_path: Path, au
             issuer.issue_cert("client@penstock.test").configure_cert(context)
         return context
 
-    async def exchange(stage: Stage, context: ssl.SSLContext) -> None:
-        stranger = await stage.peer(ssl=context)
+    async def exchange(harness: Harness, context: ssl.SSLContext) -> None:
+        stranger = await harness.peer(ssl=context)
         await stranger.say(send(b"q", b"1"))
         await stranger.hear()
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer(ssl=client(authority))
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer(ssl=client(authority))
         await peer.say(send(b"q", b"x" * 200_000), consume(b"q", 1))
         assert [each.type for each in await peer.hear_many(2)] == [5, 3]
         for issuer in (None, trustme.CA()):
             with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-                await exchange(stage, client(issuer))
-        plain = await stage.peer()
+                await exchange(harness, client(issuer))
+        plain = await harness.peer()
         await plain.say(send(b"q", b"1"))
         assert b"H02" not in await plain.end()
         await peer.silence()
 
-    play(scene, options=TextOptions(tls_cert=certificate, tls_client_ca=ca))
+    play(scenario, options=TextOptions(tls_cert=certificate, tls_client_ca=ca))
 
 
 def test_tls_files_that_cannot_be_used_are_a_sentence(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from penstock.doors.text.options import TextOptions
-from tests.doors.text.stage import SECONDS, Stage, ack, consume, play, send
+from tests.doors.text.harness import SECONDS, Harness, ack, consume, play, send
 
 QUICK = TextOptions(frame_seconds=0.15, idle_seconds=0.3, write_seconds=0.3, sweep_seconds=0.02, linger_seconds=0.2)
 MIB = 1 << 20
@@ -18,8 +18,8 @@ MIB = 1 << 20
 def test_a_message_that_is_not_complete_in_time_is_too_slow() -> None:
     """T-061: from its first byte; what came before is kept, and single bytes buy no time."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1"))
         assert (await peer.hear()).type == 5
         started = time.monotonic()
@@ -34,77 +34,77 @@ def test_a_message_that_is_not_complete_in_time_is_too_slow() -> None:
         assert 0.1 < time.monotonic() - started < SECONDS
         assert await peer.end() == b""
 
-    play(scene, options=QUICK)
+    play(scenario, options=QUICK)
 
 
 def test_a_slow_first_message_is_closed_without_a_word() -> None:
     """T-054, T-061."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(b"H02")
         assert await peer.end() == b""
-        assert stage.door.counts["too-slow"] == 1
+        assert harness.door.counts["too-slow"] == 1
 
-    play(scene, options=QUICK)
+    play(scenario, options=QUICK)
 
 
 def test_who_says_nothing_and_consumes_nothing_is_closed() -> None:
     """T-062: a consumer is not, nor one in line framing whose last line feed is still to come."""
 
-    async def scene(stage: Stage) -> None:
-        silent, consumer, idle = await stage.peer(), await stage.peer(), await stage.peer(line=True)
+    async def scenario(harness: Harness) -> None:
+        silent, consumer, idle = await harness.peer(), await harness.peer(), await harness.peer(line=True)
         await consumer.say(consume(b"q", 1))
         await idle.say(send(b"other", b"", line=True)[:-1])
         assert (await idle.hear()).type == 5
         assert await silent.end() == b""
         assert await idle.end() == b""
-        assert stage.door.counts["too-slow"] == 0
-        sender = await stage.peer()
+        assert harness.door.counts["too-slow"] == 0
+        sender = await harness.peer()
         await sender.say(send(b"q", b"1"))
         assert await consumer.contents(1) == [b"1"]
 
-    play(scene, options=QUICK)
+    play(scenario, options=QUICK)
 
 
 def test_one_connection_too_many_is_closed_at_once() -> None:
     """T-063: in total; the others are not disturbed, and a place that becomes free is given."""
 
-    async def scene(stage: Stage) -> None:
-        peers = [await stage.peer() for _ in range(3)]
+    async def scenario(harness: Harness) -> None:
+        peers = [await harness.peer() for _ in range(3)]
         for peer in peers:
             await peer.silence()
-        crowd = [await stage.peer() for _ in range(5)]
+        crowd = [await harness.peer() for _ in range(5)]
         for peer in crowd:
             assert await peer.end() == b""
-        assert stage.door.counts["too_many_connections"] == 5
+        assert harness.door.counts["too_many_connections"] == 5
         for peer in peers:
             await peer.silence()
         await peers[0].close()
-        await stage.until(lambda: len(stage.door.connections) == 2)
-        await (await stage.peer()).silence()
+        await harness.until(lambda: len(harness.door.connections) == 2)
+        await (await harness.peer()).silence()
 
-    play(scene, options=TextOptions(connections_max=3))
+    play(scenario, options=TextOptions(connections_max=3))
 
 
 def test_one_address_may_not_take_all() -> None:
     """T-063: 127.0.0.1 is full, 127.0.0.2 is not."""
 
-    async def scene(stage: Stage) -> None:
-        peers = [await stage.peer() for _ in range(2)]
+    async def scenario(harness: Harness) -> None:
+        peers = [await harness.peer() for _ in range(2)]
         for peer in peers:
             await peer.silence()
-        third = await stage.peer()
+        third = await harness.peer()
         assert await third.end() == b""
-        neighbour = await stage.peer(local_addr=("127.0.0.2", 0))
+        neighbour = await harness.peer(local_addr=("127.0.0.2", 0))
         await neighbour.silence()
 
-    play(scene, options=TextOptions(connections_per_address_max=2))
+    play(scenario, options=TextOptions(connections_per_address_max=2))
 
 
-def deaf(stage: Stage, buffer_bytes: int = 4096) -> socket.socket:
+def deaf(harness: Harness, buffer_bytes: int = 4096) -> socket.socket:
     """A client with small buffers that reads only when it is told to."""
-    host, _, port = stage.door.address.rpartition(":")
+    host, _, port = harness.door.address.rpartition(":")
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
     raw.connect((host, int(port)))
@@ -117,37 +117,37 @@ def test_a_client_that_does_not_read_is_held_back_then_closed_and_its_messages_r
         write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=64 << 10, dispatch_bytes=128 << 10, linger_seconds=0.2
     )
 
-    async def scene(stage: Stage) -> None:
-        sender = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender = await harness.peer()
         for number in range(200):
             await sender.say(send(b"q", b"%d" % number + b"x" * 99_000))
             await sender.hear()
-        raw = deaf(stage)
+        raw = deaf(harness)
         raw.sendall(consume(b"q", 200))
-        await stage.until(lambda: any(not each.reading for each in stage.door.connections))
-        (stuck,) = [each for each in stage.door.connections if not each.reading]
+        await harness.until(lambda: any(not each.reading for each in harness.door.connections))
+        (stuck,) = [each for each in harness.door.connections if not each.reading]
         assert stuck._transport is not None
         assert stuck._transport.get_write_buffer_size() < MIB
-        assert stage.in_flight("q") < 100
-        other = await stage.peer()
+        assert harness.in_flight("q") < 100
+        other = await harness.peer()
         await other.say(consume(b"q", 1))
         heard = await other.hear()
         assert int(heard.content.partition(b"x")[0]) > 0
         await other.say(ack(b"q", heard.id))
         await other.hear()
-        await stage.until(lambda: stage.door.counts["not-reading"] == 1)
-        await stage.until(lambda: stage.in_flight("q") == 1)
+        await harness.until(lambda: harness.door.counts["not-reading"] == 1)
+        await harness.until(lambda: harness.in_flight("q") == 1)
         raw.close()
 
-    play(scene, options=limits)
+    play(scenario, options=limits)
 
 
 def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> None:
     """T-064, T-065."""
     limits = TextOptions(write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
 
-    async def scene(stage: Stage) -> None:
-        raw = deaf(stage)
+    async def scenario(harness: Harness) -> None:
+        raw = deaf(harness)
         raw.setblocking(False)
         loop = asyncio.get_running_loop()
         data = send(b"q", b"") * 1000
@@ -157,26 +157,26 @@ def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> N
                 await loop.sock_sendall(raw, data)
 
         sending = asyncio.ensure_future(pour())
-        await stage.until(lambda: stage.door.counts["not-reading"] == 1)
-        accepted = stage.queue.topic(stage.names("q")[0]).tail
+        await harness.until(lambda: harness.door.counts["not-reading"] == 1)
+        accepted = harness.queue.topic(harness.names("q")[0]).tail
         assert 0 < accepted < 100_000
         with pytest.raises(OSError):
             await sending
         raw.close()
 
-    play(scene, options=limits)
+    play(scenario, options=limits)
 
 
 def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
     """T-064: the time begins anew whenever something leaves."""
     limits = TextOptions(write_seconds=0.3, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
 
-    async def scene(stage: Stage) -> None:
-        sender = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender = await harness.peer()
         for _ in range(40):
             await sender.say(send(b"q", b"x" * 100_000))
             await sender.hear()
-        raw = deaf(stage, 128 << 10)
+        raw = deaf(harness, 128 << 10)
         raw.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(raw, consume(b"q", 40))
@@ -185,40 +185,40 @@ def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
             received += len(await asyncio.wait_for(loop.sock_recv(raw, 1 << 18), SECONDS))
             await asyncio.sleep(0.01)
         assert received == wanted
-        assert stage.door.counts["not-reading"] == 0
+        assert harness.door.counts["not-reading"] == 0
         raw.close()
 
-    play(scene, options=limits)
+    play(scenario, options=limits)
 
 
 def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
     """T-029, T-064: the door takes from the queue what fits, not what is asked for."""
     limits = TextOptions(dispatch_bytes=300_000, write_buffer_bytes=64 << 10)
 
-    async def scene(stage: Stage) -> None:
-        sender = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender = await harness.peer()
         for _ in range(50):
             await sender.say(send(b"q", b"x" * 100_000))
             await sender.hear()
-        raw = deaf(stage)
+        raw = deaf(harness)
         raw.sendall(consume(b"q", 50))
-        await stage.until(lambda: any(not each.reading for each in stage.door.connections))
-        assert stage.in_flight("q") <= 40
+        await harness.until(lambda: any(not each.reading for each in harness.door.connections))
+        assert harness.in_flight("q") <= 40
         raw.close()
 
-    play(scene, options=limits)
+    play(scenario, options=limits)
 
 
 def test_dead_peers_are_looked_for() -> None:
     """T-062: a consumer's socket has keep-alive on."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.silence()
-        (connection,) = stage.door.connections
+        (connection,) = harness.door.connections
         assert connection._transport is not None
         raw = connection._transport.get_extra_info("socket")
         assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
 
-    play(scene)
+    play(scenario)

@@ -9,19 +9,19 @@ from weakref import ref
 import pytest
 
 from penstock.wire.budget import Budget
-from tests.doors.text.stage import Peer, Stage, consume, play, send
+from tests.doors.text.harness import Harness, Peer, consume, play, send
 from tests.unit.engine.journals import ToldJournal
 
 KIB = 1 << 10
 BUSY = "busy"
 
 
-async def begin(stage: Stage, peer: Peer, size: int, sent: int, version: int = 2) -> bytes:
+async def begin(harness: Harness, peer: Peer, size: int, sent: int, version: int = 2) -> bytes:
     """Send the first bytes of a message; the rest of it."""
     message = send(b"q", bytes(size), version)
-    before = stage.door.budget.in_use_bytes
+    before = harness.door.budget.in_use_bytes
     await peer.say(message[:sent])
-    await stage.until(lambda: stage.door.budget.in_use_bytes >= before + sent - 1 * KIB)
+    await harness.until(lambda: harness.door.budget.in_use_bytes >= before + sent - 1 * KIB)
     return message[sent:]
 
 
@@ -29,44 +29,44 @@ def test_a_message_is_charged_until_it_is_durable() -> None:
     """T-067."""
     journal, budget = ToldJournal(), Budget(1 << 20)
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"the queue is there now"))
         await peer.hear()
-        rest = await begin(stage, peer, 100 * KIB, 60 * KIB)
+        rest = await begin(harness, peer, 100 * KIB, 60 * KIB)
         journal.gate.clear()
         await peer.say(rest)
-        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 2)
+        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 2)
         assert budget.in_use_bytes == 100 * KIB
         journal.gate.set()
         assert (await peer.hear()).type == 5
         assert budget.in_use_bytes == 0
 
-    play(scene, journal=journal, budget=budget)
+    play(scenario, journal=journal, budget=budget)
 
 
 def test_an_aborted_message_is_released_at_once() -> None:
     """T-067."""
     budget = Budget(100 * KIB)
 
-    async def scene(stage: Stage) -> None:
+    async def scenario(harness: Harness) -> None:
         for _ in range(20):
-            peer = await stage.peer()
-            await begin(stage, peer, 90 * KIB, 80 * KIB)
+            peer = await harness.peer()
+            await begin(harness, peer, 90 * KIB, 80 * KIB)
             peer.vanish()
-            await stage.until(lambda: budget.in_use_bytes == 0)
+            await harness.until(lambda: budget.in_use_bytes == 0)
         assert budget.refusals == 0
 
-    play(scene, budget=budget)
+    play(scenario, budget=budget)
 
 
 def test_a_message_there_is_no_memory_for_is_refused_half_way_and_others_go_on() -> None:
     """T-067: the newest is told; small messages and the older one pass."""
     budget = Budget(100 * KIB)
 
-    async def scene(stage: Stage) -> None:
-        older, newer, small = await stage.peer(), await stage.peer(), await stage.peer()
-        rest = await begin(stage, older, 90 * KIB, 80 * KIB)
+    async def scenario(harness: Harness) -> None:
+        older, newer, small = await harness.peer(), await harness.peer(), await harness.peer()
+        rest = await begin(harness, older, 90 * KIB, 80 * KIB)
         await newer.say(send(b"q", bytes(60 * KIB))[: 50 * KIB])
         refused = await newer.hear()
         assert (refused.code, refused.packages[8]) == (BUSY, b"001")
@@ -75,35 +75,35 @@ def test_a_message_there_is_no_memory_for_is_refused_half_way_and_others_go_on()
         assert (await small.hear()).type == 5
         await older.say(rest)
         assert (await older.hear()).type == 5
-        assert stage.door.counts[BUSY] == 1
+        assert harness.door.counts[BUSY] == 1
 
-    play(scene, budget=budget)
+    play(scenario, budget=budget)
 
 
 def test_version_01_is_closed_when_there_is_no_memory() -> None:
     """T-053, T-067."""
     budget = Budget(100 * KIB)
 
-    async def scene(stage: Stage) -> None:
-        await begin(stage, await stage.peer(), 90 * KIB, 80 * KIB)
-        newer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        await begin(harness, await harness.peer(), 90 * KIB, 80 * KIB)
+        newer = await harness.peer()
         await newer.say(send(b"q", bytes(60 * KIB), version=1)[: 50 * KIB])
         assert await newer.end() == b""
 
-    play(scene, budget=budget)
+    play(scenario, budget=budget)
 
 
 def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_on() -> None:
     """T-067: they came at once, so nothing of them is left to read."""
     journal, budget = ToldJournal(), Budget(50 * KIB)
 
-    async def scene(stage: Stage) -> None:
-        first, second = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        first, second = await harness.peer(), await harness.peer()
         await first.say(send(b"q", b"the queue is there now"))
         await first.hear()
         journal.gate.clear()
         await first.say(send(b"q", bytes(20 * KIB)), send(b"q", bytes(20 * KIB)))
-        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 3)
+        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 3)
         await second.say(send(b"q", bytes(20 * KIB)))
         assert (await second.hear()).code == "full"
         journal.gate.set()
@@ -112,26 +112,26 @@ def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_
         assert (await second.hear()).type == 5
         assert budget.in_use_bytes == 0
 
-    play(scene, journal=journal, budget=budget)
+    play(scenario, journal=journal, budget=budget)
 
 
 def test_a_consumer_that_left_is_not_kept_in_memory() -> None:
     """Its connection goes with it, not with the next consumer of the queue or the next look of the collector."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1"), consume(b"q", 10))
         await peer.hear_many(2)
-        (connection,) = map(ref, stage.door.connections)
+        (connection,) = map(ref, harness.door.connections)
         peer.vanish()
-        await stage.until(lambda: not stage.door.connections)
-        await stage.queue.commit()
+        await harness.until(lambda: not harness.door.connections)
+        await harness.queue.commit()
         await asyncio.sleep(0)
         assert connection() is None
 
     gc.disable()
     try:
-        play(scene)
+        play(scenario)
     finally:
         gc.enable()
 
@@ -140,11 +140,11 @@ def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:
     """T-067: eight clients, each of which needs a third of the budget, all half way: all get through in the end."""
     budget = Budget(300 * KIB)
 
-    async def upload(stage: Stage, half_way: asyncio.Barrier) -> int:
+    async def upload(harness: Harness, half_way: asyncio.Barrier) -> int:
         message, attempts = send(b"q", bytes(100 * KIB)), 0
         while True:
             attempts += 1
-            peer = await stage.peer()
+            peer = await harness.peer()
             try:
                 await peer.say(message[: 50 * KIB])
                 if attempts == 1:
@@ -155,14 +155,14 @@ def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:
             except (ConnectionError, asyncio.IncompleteReadError):
                 pass  # refused, and closed on what it still sent
 
-    async def scene(stage: Stage) -> None:
+    async def scenario(harness: Harness) -> None:
         half_way = asyncio.Barrier(8)
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-            tasks = [group.create_task(upload(stage, half_way)) for _ in range(8)]
+            tasks = [group.create_task(upload(harness, half_way)) for _ in range(8)]
         assert sum(task.result() for task in tasks) > 8, "the budget was never short"
-        assert stage.queue.topic(stage.names("q")[0]).tail == 8
+        assert harness.queue.topic(harness.names("q")[0]).tail == 8
 
-    play(scene, budget=budget)
+    play(scenario, budget=budget)
 
 
 @pytest.mark.parametrize("limit_bytes", [64 << 20, 11 << 20], ids=["enough", "spent"])
@@ -170,21 +170,21 @@ def test_what_clients_do_not_read_is_charged_until_they_go(limit_bytes: int) -> 
     """T-034, T-064, T-067: beyond the budget they are closed, and their messages return."""
     budget = Budget(limit_bytes)
 
-    async def scene(stage: Stage) -> None:
-        sender = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender = await harness.peer()
         for _ in range(4):
             await sender.say(send(b"q", bytes(10 << 20)))
             await sender.hear()
-        deaf = [await stage.peer(limit=1) for _ in range(4)]
+        deaf = [await harness.peer(limit=1) for _ in range(4)]
         for peer in deaf:
             await peer.say(consume(b"q", 10))
         if limit_bytes == 11 << 20:
-            await stage.until(lambda: budget.refusals >= 1)
+            await harness.until(lambda: budget.refusals >= 1)
             assert budget.in_use_bytes <= limit_bytes
         else:
-            await stage.until(lambda: budget.in_use_bytes > 4 << 20)
+            await harness.until(lambda: budget.in_use_bytes > 4 << 20)
         for peer in deaf:
             peer.vanish()
-        await stage.until(lambda: budget.in_use_bytes == 0 and stage.in_flight("q") == 0)
+        await harness.until(lambda: budget.in_use_bytes == 0 and harness.in_flight("q") == 0)
 
-    play(scene, budget=budget)
+    play(scenario, budget=budget)

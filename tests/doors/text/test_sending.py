@@ -9,7 +9,7 @@ import pytest
 
 from penstock.broker.limits import Limits as BrokerLimits
 from penstock.doors.text.options import TextOptions
-from tests.doors.text.stage import Stage, ack, consume, frame, play, send
+from tests.doors.text.harness import Harness, ack, consume, frame, play, send
 from tests.unit.engine.journals import ToldJournal
 
 
@@ -17,8 +17,8 @@ from tests.unit.engine.journals import ToldJournal
 def test_a_send_is_confirmed_and_can_be_consumed(line: bool) -> None:
     """T-004, T-005, T-006, T-012, T-013, T-020, T-022, T-032: in both framings, the queue made by naming it."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer(line)
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer(line)
         await peer.say(send(b"Foo", b"Hello\nWorld", line=line), consume(b"Foo", 5, line=line))
         confirmed, dispatched = await peer.hear_many(2)
         assert (confirmed.version, confirmed.type, confirmed.order) == (2, 5, [1, 3])
@@ -30,41 +30,41 @@ def test_a_send_is_confirmed_and_can_be_consumed(line: bool) -> None:
         await peer.say(ack(b"Foo", dispatched.id, line=line))
         await peer.silence()
 
-    play(scene)
+    play(scenario)
 
 
 def test_version_01_is_accepted_without_an_answer() -> None:
     """T-010, T-021: and a dispatch has the version of its consume request."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1", 1), send(b"q", b"2", 2), consume(b"q", 5, 1))
         heard = await peer.hear_many(3)
         assert [(each.version, each.type) for each in heard] == [(2, 5), (1, 3), (1, 3)]
         assert [each.content for each in heard[1:]] == [b"1", b"2"]
 
-    play(scene)
+    play(scenario)
 
 
 def test_every_byte_and_every_length_comes_back() -> None:
     """T-003, T-020."""
     contents = [b"", bytes(range(256)), b"H0200102P01\n", b"x" * 300_000]
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(*(send("é☃ %d".encode(), content) for content in contents))
         await peer.hear_many(len(contents))
         await peer.say(consume("é☃ %d".encode(), 10))
         assert await peer.contents(len(contents)) == contents
 
-    play(scene)
+    play(scenario)
 
 
 def test_answers_come_in_the_order_of_the_sends() -> None:
     """T-013, T-023: over queues, versions and errors."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(
             send(b"a", b"1"), send(b"b", b"1"), send(b"a", b"2", 1), frame(2, 1, (1, b"a"), (9, b"")), send(b"a", b"3")
         )
@@ -78,35 +78,35 @@ def test_answers_come_in_the_order_of_the_sends() -> None:
         assert [ids[b"a", b"1"], ids[b"b", b"1"], ids[b"a", b"3"]] == [heard[0].id, heard[1].id, heard[3].id]
         assert len(set(ids.values())) == 4
 
-    play(scene)
+    play(scenario)
 
 
 def test_nothing_is_confirmed_or_dispatched_before_it_is_durable() -> None:
     """T-022, T-024: while a commit runs, neither its sender nor a consumer hears of it."""
     journal = ToldJournal()
 
-    async def scene(stage: Stage) -> None:
-        sender, consumer = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender, consumer = await harness.peer(), await harness.peer()
         await consumer.say(consume(b"q", 5))
         await consumer.silence()
         journal.gate.clear()
         await sender.say(send(b"q", b"1"))
-        await stage.until(lambda: stage.queue.topic(stage.names("q")[0]).tail == 1)
+        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 1)
         waiting = [asyncio.ensure_future(peer.reader.read(1)) for peer in (sender, consumer)]
         done, _ = await asyncio.wait(waiting, timeout=0.2)
         assert not done
         journal.gate.set()
         assert await asyncio.gather(*waiting) == [b"H", b"H"]
 
-    play(scene, journal=journal)
+    play(scenario, journal=journal)
 
 
 def test_a_send_that_is_refused_is_told_so_and_the_next_is_taken() -> None:
     """T-022, T-023, T-051: one answer for each."""
     broker = BrokerLimits(queue_max_messages=2, queue_max_bytes=0, refuse_when_full=True)
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1"), send(b"q", b"2"))
         assert [each.type for each in await peer.hear_many(2)] == [5, 5]
         await peer.say(send(b"q", b"3"), send(b"q", b"4"), send(b"r", b"1"))
@@ -115,15 +115,15 @@ def test_a_send_that_is_refused_is_told_so_and_the_next_is_taken() -> None:
         assert [heard[0].packages[8], heard[0].packages[1]] == [b"001", b"q"]
         assert heard[2].type == 5
 
-    play(scene, broker=broker)
+    play(scenario, broker=broker)
 
 
 def test_a_refused_send_of_version_01_closes_the_connection() -> None:
     """T-053, T-055: what came before it stays."""
     broker = BrokerLimits(queue_max_messages=1, queue_max_bytes=0, refuse_when_full=True)
 
-    async def scene(stage: Stage) -> None:
-        peer, other = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer, other = await harness.peer(), await harness.peer()
         await peer.say(send(b"q", b"1", 1))
         await other.silence()
         await peer.say(send(b"q", b"2", 1), send(b"r", b"never", 1))
@@ -132,91 +132,91 @@ def test_a_refused_send_of_version_01_closes_the_connection() -> None:
         assert await other.contents(1) == [b"1"]
         await other.silence()
 
-    play(scene, broker=broker)
+    play(scenario, broker=broker)
 
 
 def test_a_name_that_belongs_to_something_else_is_a_conflict() -> None:
     """T-051."""
 
-    async def scene(stage: Stage) -> None:
-        await stage.queue.create_topic("other")
-        await stage.queue.create_subscription(stage.names("q")[1], "other")
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        await harness.queue.create_topic("other")
+        await harness.queue.create_subscription(harness.names("q")[1], "other")
+        peer = await harness.peer()
         await peer.say(send(b"q", b"1"), consume(b"q", 1))
         first, second = await peer.hear_many(2)
         assert (first.code, first.packages[8]) == ("conflict", b"001")
         assert (second.code, second.packages[8]) == ("conflict", b"002")
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_queue_deleted_through_another_door_is_made_again() -> None:
     """T-012."""
 
-    async def scene(stage: Stage) -> None:
-        sender, consumer = await stage.peer(), await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        sender, consumer = await harness.peer(), await harness.peer()
         await consumer.say(consume(b"q", 5))
         await sender.say(send(b"q", b"1"))
         assert (await sender.hear()).type == 5
         assert await consumer.contents(1) == [b"1"]
-        topic, subscription = stage.names("q")
-        await stage.queue.delete_topic(topic)
-        await stage.queue.delete_subscription(subscription)
+        topic, subscription = harness.names("q")
+        await harness.queue.delete_topic(topic)
+        await harness.queue.delete_subscription(subscription)
         await sender.say(send(b"q", b"2"))
         assert (await sender.hear()).type == 5
         assert await consumer.contents(1) == [b"2"]
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_sender_that_closes_its_side_gets_every_answer() -> None:
     """T-040."""
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         await peer.say(*(send(b"q", b"%d" % number) for number in range(500)))
         peer.writer.write_eof()
         heard = await peer.hear_many(500)
         assert {each.type for each in heard} == {5}
         assert await peer.end() == b""
 
-    play(scene)
+    play(scenario)
 
 
 def test_many_unanswered_sends_pause_the_reading_and_all_are_answered() -> None:
     """T-065: the door holds no more than its limit, and forgets none."""
     limits = TextOptions(pending_bytes_max=1000, pending_messages_max=10)
 
-    async def scene(stage: Stage) -> None:
-        peer = await stage.peer()
+    async def scenario(harness: Harness) -> None:
+        peer = await harness.peer()
         asking = peer.say(*(send(b"q", b"x" * 100) for _ in range(3000)))
         heard, _ = await asyncio.gather(peer.hear_many(3000), asking)
         assert len({each.id for each in heard}) == 3000
 
-    play(scene, options=limits)
+    play(scenario, options=limits)
 
 
 def test_sends_of_one_read_are_one_publish_for_each_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """T-014, T-023: however they are mixed, every queue has them in order, and the answers come in order."""
 
-    async def scene(stage: Stage) -> None:
+    async def scenario(harness: Harness) -> None:
         publishes: list[str] = []
-        publish = stage.queue.decide_publish
+        publish = harness.queue.decide_publish
 
         def counted(topic: str, *more: Any, **options: Any) -> Any:
             publishes.append(topic)
             return publish(topic, *more, **options)
 
-        monkeypatch.setattr(stage.queue, "decide_publish", counted)
-        peer = await stage.peer()
+        monkeypatch.setattr(harness.queue, "decide_publish", counted)
+        peer = await harness.peer()
         names = [b"a", b"b", b"c"]
         await peer.say(*(send(names[number % 3], b"%d" % number) for number in range(30)))
         heard = await peer.hear_many(30)
         assert [each.packages[1] for each in heard] == [names[number % 3] for number in range(30)]
-        assert sorted(publishes) == [stage.names(name.decode())[0] for name in names]
+        assert sorted(publishes) == [harness.names(name.decode())[0] for name in names]
         await peer.say(consume(b"b", 100))
         dispatched = await peer.hear_many(10)
         assert [each.content for each in dispatched] == [b"%d" % number for number in range(1, 30, 3)]
         assert [each.id for each in dispatched] == [each.id for each in heard[1::3]]
 
-    play(scene)
+    play(scenario)

@@ -28,7 +28,7 @@ from penstock.doors.text.server import TextDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from tests.conftest import NIGHTLY
-from tests.doors.text.stage import UNLIMITED, ack, consume, frame, give_back, send
+from tests.doors.text.harness import UNLIMITED, ack, consume, frame, give_back, send
 from tests.simulation.text.reference import sends
 
 LIMITS = TextOptions(message_bytes_max=500, window_max=50)

@@ -21,7 +21,7 @@ from penstock.doors.text.server import TextDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.text.session import Message, Session
-from tests.doors.text.stage import UNLIMITED
+from tests.doors.text.harness import UNLIMITED
 from tests.simulation.text.test_fuzz import LIMITS, Wire
 
 TOPIC, SUBSCRIPTION = "projects/p/topics/q", "projects/p/subscriptions/q"

@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
 from penstock.text.address import Address, parse_address
 from penstock.text.session import Session
-from tests.doors.text.stage import ack, consume, frame, give_back, send
+from tests.doors.text.harness import ack, consume, frame, give_back, send
 
 ID = b"%032x"
 

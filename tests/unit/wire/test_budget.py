@@ -13,7 +13,7 @@ from penstock.wire.budget import Account, Budget
 PATIENCE = 5.0
 
 
-class World:
+class Harness:
     """A budget with a clock of its own, and accounts that note when they had to give up."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -28,99 +28,99 @@ class World:
 
 
 def test_what_is_charged_is_released_whole_when_an_account_closes() -> None:
-    world = World(100)
-    account = world.account("a")
+    harness = Harness(100)
+    account = harness.account("a")
     assert account.charge(30)
     assert account.charge(20)
     account.release(10)
-    assert world.budget.in_use_bytes == account.held_bytes == 40
+    assert harness.budget.in_use_bytes == account.held_bytes == 40
     account.close()
     account.close()
-    assert world.budget.in_use_bytes == account.held_bytes == 0
+    assert harness.budget.in_use_bytes == account.held_bytes == 0
 
 
 def test_more_is_never_released_than_was_charged() -> None:
-    world = World(100)
-    first, second = world.account("a"), world.account("b")
+    harness = Harness(100)
+    first, second = harness.account("a"), harness.account("b")
     assert first.charge(10)
     assert second.charge(20)
     first.release(1000)
-    assert world.budget.in_use_bytes == 20
+    assert harness.budget.in_use_bytes == 20
 
 
 def test_a_newcomer_is_refused_when_the_budget_is_spent() -> None:
-    world = World(100)
-    assert world.account("a").charge(90)
-    assert not world.account("b").charge(20)
-    assert world.budget.in_use_bytes == 90
-    assert world.budget.refusals == 1
-    assert world.given_up == []
+    harness = Harness(100)
+    assert harness.account("a").charge(90)
+    assert not harness.account("b").charge(20)
+    assert harness.budget.in_use_bytes == 90
+    assert harness.budget.refusals == 1
+    assert harness.given_up == []
 
 
 def test_one_half_way_is_given_room_by_the_one_who_began_last() -> None:
-    world = World(100)
-    first, second, third = (world.account(name) for name in "abc")
+    harness = Harness(100)
+    first, second, third = (harness.account(name) for name in "abc")
     assert first.charge(30)
     assert second.charge(30)
     assert third.charge(30)
     assert first.charge(30)
-    assert world.given_up == ["c"]
-    assert world.budget.in_use_bytes == 90
+    assert harness.given_up == ["c"]
+    assert harness.budget.in_use_bytes == 90
     assert not second.charge(30), "it is now the one who began last"
-    assert world.given_up == ["c"]
+    assert harness.given_up == ["c"]
 
 
 def test_who_holds_something_for_long_makes_way_first() -> None:
-    world = World(100)
-    slow, quick = world.account("slow"), world.account("quick")
+    harness = Harness(100)
+    slow, quick = harness.account("slow"), harness.account("quick")
     assert slow.charge(90)
-    world.now += PATIENCE + 1
+    harness.now += PATIENCE + 1
     assert quick.charge(50)
-    assert world.given_up == ["slow"]
-    assert world.budget.in_use_bytes == 50
+    assert harness.given_up == ["slow"]
+    assert harness.budget.in_use_bytes == 50
 
 
 def test_what_is_at_work_is_charged_and_not_taken_away() -> None:
-    world = World(100)
-    working = world.account("working")
+    harness = Harness(100)
+    working = harness.account("working")
     assert working.charge(90)
     working.keep()
-    world.now += PATIENCE + 1
-    assert not world.account("other").charge(20)
-    assert world.given_up == []
+    harness.now += PATIENCE + 1
+    assert not harness.account("other").charge(20)
+    assert harness.given_up == []
     working.close()
-    assert world.account("other").charge(20)
+    assert harness.account("other").charge(20)
 
 
 def test_an_account_that_can_give_up_nothing_is_charged_and_not_taken_away() -> None:
-    world = World(100)
-    working = world.budget.account(None)
+    harness = Harness(100)
+    working = harness.budget.account(None)
     assert working.charge(90)
-    world.now += PATIENCE + 1
-    assert not world.account("other").charge(20)
+    harness.now += PATIENCE + 1
+    assert not harness.account("other").charge(20)
     working.close()
-    assert world.account("other").charge(20)
+    assert harness.account("other").charge(20)
 
 
 def test_what_never_fits_costs_nobody_else_anything() -> None:
-    world = World(100)
-    large, other = world.account("large"), world.account("other")
+    harness = Harness(100)
+    large, other = harness.account("large"), harness.account("other")
     assert large.charge(50)
     assert other.charge(50)
     assert not large.charge(51)
-    assert world.given_up == []
+    assert harness.given_up == []
 
 
 def test_holding_sets_the_level() -> None:
-    world = World(100)
-    account = world.account("a")
+    harness = Harness(100)
+    account = harness.account("a")
     assert account.hold(60)
     assert account.hold(80)
-    assert world.budget.in_use_bytes == 80
+    assert harness.budget.in_use_bytes == 80
     assert not account.hold(120)
     assert account.held_bytes == 80
     assert account.hold(0)
-    assert world.budget.in_use_bytes == 0
+    assert harness.budget.in_use_bytes == 0
 
 
 def test_without_a_limit_all_is_counted_and_nothing_refused() -> None:
@@ -134,12 +134,12 @@ def test_without_a_limit_all_is_counted_and_nothing_refused() -> None:
 def test_an_account_does_not_keep_its_owner_alive() -> None:
     class Owner:
         def __init__(self) -> None:
-            self.account = world.budget.account(self.give_up)
+            self.account = harness.budget.account(self.give_up)
 
         def give_up(self) -> None:
             raise AssertionError("it is gone")
 
-    world = World(100)
+    harness = Harness(100)
     owner = Owner()
     assert owner.account.charge(60)
     seen = ref(owner)
@@ -149,14 +149,14 @@ def test_an_account_does_not_keep_its_owner_alive() -> None:
         assert seen() is None
     finally:
         gc.enable()
-    world.now += PATIENCE + 1
-    assert world.account("other").charge(60), "what nobody holds any more can be taken away"
-    assert world.budget.in_use_bytes == 60
+    harness.now += PATIENCE + 1
+    assert harness.account("other").charge(60), "what nobody holds any more can be taken away"
+    assert harness.budget.in_use_bytes == 60
 
 
 def test_requests_that_together_need_more_than_there_is_all_finish_by_trying_again() -> None:
     """Ten requests, each of which needs a third of the budget, all half way at the same time: nobody waits for ever."""
-    world = World(90)
+    harness = Harness(90)
     need, step = 30, 5
     waiting = [f"request {number}" for number in range(10)]
     finished: list[str] = []
@@ -165,15 +165,15 @@ def test_requests_that_together_need_more_than_there_is_all_finish_by_trying_aga
         rounds += 1
         assert rounds < 200, "no progress"
         for name in list(waiting):
-            account = world.accounts.get(name) or world.account(name)
+            account = harness.accounts.get(name) or harness.account(name)
             if account.charge(step) and account.held_bytes >= need:
                 account.close()
                 waiting.remove(name)
                 finished.append(name)
-            elif name in world.given_up:
-                world.given_up.remove(name)  # refused: it begins again
+            elif name in harness.given_up:
+                harness.given_up.remove(name)  # refused: it begins again
     assert len(finished) == 10
-    assert world.budget.in_use_bytes == 0
+    assert harness.budget.in_use_bytes == 0
 
 
 Step = tuple[str, int, int]
@@ -190,18 +190,18 @@ STEPS = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(steps=STEPS, limit=st.sampled_from([0, 50, 100, 150]))
 def test_in_use_is_the_sum_of_all_accounts_whatever_they_do(steps: list[Step], limit: int) -> None:
-    world = World(limit)
-    accounts = [world.account(str(number)) for number in range(6)]
+    harness = Harness(limit)
+    accounts = [harness.account(str(number)) for number in range(6)]
     for verb, who, size in steps:
         if verb == "wait":
-            world.now += size / 10
+            harness.now += size / 10
         elif verb in ("keep", "close"):
             getattr(accounts[who], verb)()
         else:
             getattr(accounts[who], verb)(size)
-        assert world.budget.in_use_bytes == sum(account.held_bytes for account in accounts)
+        assert harness.budget.in_use_bytes == sum(account.held_bytes for account in accounts)
         assert all(account.held_bytes >= 0 for account in accounts)
-        assert not limit or world.budget.in_use_bytes <= limit
+        assert not limit or harness.budget.in_use_bytes <= limit
     for account in accounts:
         account.close()
-    assert world.budget.in_use_bytes == 0
+    assert harness.budget.in_use_bytes == 0

@@ -103,12 +103,12 @@ def serving(
     return HttpServer(answer, log=logging.getLogger("test.http1"), limits=limits, clock=clock), clock
 
 
-def run(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(scene())
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scenario())
 
 
 def test_pipelined_requests_are_answered_in_order() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         gates = {f"/{n}": asyncio.Event() for n in range(3)}
 
         async def answer(request: Request) -> Response:
@@ -127,41 +127,41 @@ def test_pipelined_requests_are_answered_in_order() -> None:
         assert [block[-2:] for block in peer.pipe.sent.split(b"HTTP/1.1 200 OK")[1:]] == [b"/0", b"/1", b"/2"]
         assert not peer.pipe.closed
 
-    run(scene)
+    run(scenario)
 
 
 def test_the_last_request_closes_the_connection() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         peer = Peer(serving()[0])
         sent = await peer.send(LAST + GET)
         assert statuses(sent) == [200]
         assert b"Connection: close\r\n" in sent
         assert peer.pipe.closed
 
-    run(scene)
+    run(scenario)
 
 
 def test_an_old_client_is_told_that_its_connection_is_kept() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         peer = Peer(serving()[0])
         sent = await peer.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
         assert b"Connection: keep-alive\r\n" in sent
         assert not peer.pipe.closed
 
-    run(scene)
+    run(scenario)
 
 
 def test_head_gets_the_length_and_no_body() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         sent = await Peer(serving()[0]).send(GET.replace(b"GET", b"HEAD"))
         assert b"Content-Length: 8\r\n" in sent
         assert sent.endswith(b"\r\n\r\n")
 
-    run(scene)
+    run(scenario)
 
 
 def test_a_peer_that_waits_for_continue_gets_it_in_its_turn() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         gate = asyncio.Event()
 
         async def answer(request: Request) -> Response:
@@ -175,7 +175,7 @@ def test_a_peer_that_waits_for_continue_gets_it_in_its_turn() -> None:
         assert statuses(peer.pipe.sent) == [200, 100]
         assert (await peer.send(b"hello")).endswith(b"PUT /p hello")
 
-    run(scene)
+    run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_peer_that_waits_for_continue_gets_it_in_its_turn() -> None:
     ],
 )
 def test_a_refusal_follows_earlier_answers_and_lingers_until_it_is_read(data: bytes, status: int) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         server, clock = serving()
         peer = Peer(server)
         sent = await peer.send(GET + data)
@@ -200,14 +200,14 @@ def test_a_refusal_follows_earlier_answers_and_lingers_until_it_is_read(data: by
         server.connections.sweep()
         assert peer.pipe.aborted
 
-    run(scene)
+    run(scenario)
 
 
 def test_an_unexpected_failure_is_a_bare_500_and_one_clean_log_line(caplog: pytest.LogCaptureFixture) -> None:
     async def answer(request: Request) -> Response:
         raise RuntimeError("the secret is hunter2")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         peer = Peer(serving(answer)[0])
         sent = await peer.send(GET.replace(b"/a", b"/a?sig=hunter2"))
         assert statuses(sent) == [500]
@@ -215,7 +215,7 @@ def test_an_unexpected_failure_is_a_bare_500_and_one_clean_log_line(caplog: pyte
         assert statuses(await peer.send(GET)) == [500]  # the connection lives on
 
     with caplog.at_level(logging.INFO):
-        run(scene)
+        run(scenario)
     assert "failed to answer GET /a: RuntimeError at" in caplog.text
     assert "hunter2" not in caplog.text
 
@@ -224,12 +224,12 @@ def test_an_answer_that_cannot_be_sent_is_a_500() -> None:
     async def answer(request: Request) -> Response:
         return Response(200, [("X-Echo", "a\r\nSet-Cookie: b")])
 
-    async def scene() -> None:
+    async def scenario() -> None:
         sent = await Peer(serving(answer)[0]).send(GET)
         assert statuses(sent) == [500]
         assert b"Set-Cookie" not in sent
 
-    run(scene)
+    run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_an_answer_that_cannot_be_sent_is_a_500() -> None:
     ids=["nothing", "headers", "body", "idle"],
 )
 def test_each_stage_has_an_absolute_deadline(sent: bytes, allowed_seconds: float, answered: list[int]) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         server, clock = serving()
         peer = Peer(server)
         await peer.send(sent) if sent else None
@@ -257,11 +257,11 @@ def test_each_stage_has_an_absolute_deadline(sent: bytes, allowed_seconds: float
         assert statuses(peer.pipe.sent) == answered
         assert peer.pipe.closed or peer.pipe.half_closed
 
-    run(scene)
+    run(scenario)
 
 
 def test_dripping_bytes_does_not_move_the_deadline() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         server, clock = serving()
         peer = Peer(server)
         for byte in GET[:11]:
@@ -271,11 +271,11 @@ def test_dripping_bytes_does_not_move_the_deadline() -> None:
         await settled()
         assert statuses(peer.pipe.sent) == [408]
 
-    run(scene)
+    run(scenario)
 
 
 def test_a_slow_answer_has_no_deadline_of_the_wire() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         gate = asyncio.Event()
 
         async def answer(request: Request) -> Response:
@@ -291,11 +291,11 @@ def test_a_slow_answer_has_no_deadline_of_the_wire() -> None:
         await settled()
         assert statuses(peer.pipe.sent) == [200]
 
-    run(scene)
+    run(scenario)
 
 
 def test_a_peer_that_does_not_read_is_not_read_from_and_then_closed() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         server, clock = serving()
         peer = Peer(server)
         peer.connection.pause_writing()
@@ -312,11 +312,11 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_then_closed() -> None:
         assert peer.pipe.aborted
         assert server.counts["not_reading"] == 1
 
-    run(scene)
+    run(scenario)
 
 
 def test_a_flood_of_pipelined_requests_pauses_reading_and_is_answered_in_full() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         gate = asyncio.Event()
 
         async def answer(request: Request) -> Response:
@@ -334,11 +334,11 @@ def test_a_flood_of_pipelined_requests_pauses_reading_and_is_answered_in_full() 
         assert len(statuses(peer.pipe.sent)) == count
         assert peer.pipe.reading
 
-    run(scene)
+    run(scenario)
 
 
 def test_connections_over_a_cap_are_turned_away(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         server, _ = serving(limits=HttpLimits(connections_max=3, connections_per_address_max=2))
         peers = [Peer(server, address) for address in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2")]
         assert [statuses(peer.pipe.sent) for peer in peers] == [[], [], [503], [503]]
@@ -350,11 +350,11 @@ def test_connections_over_a_cap_are_turned_away(caplog: pytest.LogCaptureFixture
         server.connections.sweep()
         assert "turned away 2 connections" in caplog.text
 
-    run(scene)
+    run(scenario)
 
 
 def test_a_peer_that_only_closed_its_sending_side_still_gets_its_answers() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         peer = Peer(serving()[0])
         peer.connection.data_received(GET)
         assert peer.connection.eof_received() is True
@@ -362,11 +362,11 @@ def test_a_peer_that_only_closed_its_sending_side_still_gets_its_answers() -> No
         assert statuses(peer.pipe.sent) == [200]
         assert peer.pipe.closed
 
-    run(scene)
+    run(scenario)
 
 
 def test_work_of_a_lost_connection_is_finished_and_its_answer_dropped() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         gate, done = asyncio.Event(), asyncio.Event()
 
         async def answer(request: Request) -> Response:
@@ -382,7 +382,7 @@ def test_work_of_a_lost_connection_is_finished_and_its_answer_dropped() -> None:
         assert done.is_set()
         assert peer.pipe.sent == b""
 
-    run(scene)
+    run(scenario)
 
 
 @settings(max_examples=150, deadline=None)
@@ -395,7 +395,7 @@ def test_work_of_a_lost_connection_is_finished_and_its_answer_dropped() -> None:
 def test_no_bytes_and_no_event_make_a_connection_raise(parts: list[bytes], events: list[str]) -> None:
     problems: list[dict[str, Any]] = []
 
-    async def scene() -> None:
+    async def scenario() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
         server, clock = serving()
         peer = Peer(server)
@@ -406,7 +406,7 @@ def test_no_bytes_and_no_event_make_a_connection_raise(parts: list[bytes], event
                 happen(event, peer, server, clock)
         await settled()
 
-    run(scene)
+    run(scenario)
     assert problems == []
 
 

@@ -24,7 +24,7 @@ async def length(request: Request) -> Response:
     return Response(200, [], str(len(request.body)).encode())
 
 
-class Scene:
+class Harness:
     def __init__(self, limit_bytes: int, answer: Answer = length, body_bytes_max: int = 1 << 20) -> None:
         self.budget = Budget(limit_bytes)
         self.server = HttpServer(
@@ -48,7 +48,7 @@ class Scene:
         await until(lambda: self.budget.in_use_bytes >= before + sent)
         return reader, writer
 
-    async def play(self, story: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+    async def play(self, story: Callable[[Harness], Coroutine[Any, Any, None]]) -> None:
         self.host, self.port = await self.server.start("127.0.0.1", 0)
         try:
             async with asyncio.timeout(SECONDS):
@@ -77,51 +77,51 @@ def test_a_body_is_charged_while_it_is_read_and_carried_out_and_not_longer() -> 
         await gate.wait()
         return await length(request)
 
-    async def story(scene: Scene) -> None:
-        reader, writer = await scene.begin_body(100 * KIB, 60 * KIB)
-        assert scene.budget.in_use_bytes == 60 * KIB
+    async def story(harness: Harness) -> None:
+        reader, writer = await harness.begin_body(100 * KIB, 60 * KIB)
+        assert harness.budget.in_use_bytes == 60 * KIB
         writer.write(bytes(40 * KIB))
-        await until(lambda: scene.budget.in_use_bytes == 100 * KIB)
+        await until(lambda: harness.budget.in_use_bytes == 100 * KIB)
         gate.set()
         assert await response(reader) == (200, b"102400")
-        assert scene.budget.in_use_bytes == 0
+        assert harness.budget.in_use_bytes == 0
 
-    asyncio.run(Scene(1 << 20, answer).play(story))
+    asyncio.run(Harness(1 << 20, answer).play(story))
 
 
 def test_a_small_request_in_one_piece_passes_a_spent_budget() -> None:
-    async def story(scene: Scene) -> None:
-        await scene.begin_body(100 * KIB, 99 * KIB)
-        reader, writer = await scene.connect()
+    async def story(harness: Harness) -> None:
+        await harness.begin_body(100 * KIB, 99 * KIB)
+        reader, writer = await harness.connect()
         writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n" + bytes(1000))
         assert await response(reader) == (200, b"1000")
 
-    asyncio.run(Scene(100 * KIB).play(story))
+    asyncio.run(Harness(100 * KIB).play(story))
 
 
 def test_when_the_budget_is_spent_the_newest_request_is_told_503() -> None:
-    async def story(scene: Scene) -> None:
-        first, first_writer = await scene.begin_body(90 * KIB, 80 * KIB)
-        second, second_writer = await scene.connect()
+    async def story(harness: Harness) -> None:
+        first, first_writer = await harness.begin_body(90 * KIB, 80 * KIB)
+        second, second_writer = await harness.connect()
         second_writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 60000\r\n\r\n" + bytes(50000))
         assert (await response(second))[0] == 503
-        assert scene.budget.in_use_bytes == 80 * KIB
-        assert scene.server.counts["busy"] == 1
+        assert harness.budget.in_use_bytes == 80 * KIB
+        assert harness.server.counts["busy"] == 1
         first_writer.write(bytes(10 * KIB))
         assert await response(first) == (200, b"92160")
 
-    asyncio.run(Scene(100 * KIB).play(story))
+    asyncio.run(Harness(100 * KIB).play(story))
 
 
 def test_an_aborted_body_is_released_at_once() -> None:
-    async def story(scene: Scene) -> None:
+    async def story(harness: Harness) -> None:
         for _ in range(20):
-            _, writer = await scene.begin_body(90 * KIB, 80 * KIB)
+            _, writer = await harness.begin_body(90 * KIB, 80 * KIB)
             writer.transport.abort()
-            await until(lambda: scene.budget.in_use_bytes == 0)
-        assert scene.budget.refusals == 0
+            await until(lambda: harness.budget.in_use_bytes == 0)
+        assert harness.budget.refusals == 0
 
-    asyncio.run(Scene(100 * KIB).play(story))
+    asyncio.run(Harness(100 * KIB).play(story))
 
 
 def test_an_aborted_body_leaves_nothing_behind_for_the_garbage_collector() -> None:
@@ -130,21 +130,21 @@ def test_an_aborted_body_leaves_nothing_behind_for_the_garbage_collector() -> No
     class Piece(bytearray):
         """Bytes that can be watched."""
 
-    async def story(scene: Scene) -> None:
-        _, writer = await scene.begin_body(90 * KIB, 80 * KIB)
-        (connection,) = scene.server.connections
+    async def story(harness: Harness) -> None:
+        _, writer = await harness.begin_body(90 * KIB, 80 * KIB)
+        (connection,) = harness.server.connections
         piece = Piece(connection._reader._chunks[0])
         connection._reader._chunks[0] = piece
         seen = ref(piece), ref(connection), ref(connection._reader)
         del piece, connection
         writer.transport.abort()
-        await until(lambda: len(scene.server.connections) == 0)
+        await until(lambda: len(harness.server.connections) == 0)
         await asyncio.sleep(0)
         assert [each() for each in seen] == [None] * 3
 
     gc.disable()
     try:
-        asyncio.run(Scene(100 * KIB).play(story))
+        asyncio.run(Harness(100 * KIB).play(story))
     finally:
         gc.enable()
 
@@ -152,11 +152,11 @@ def test_an_aborted_body_leaves_nothing_behind_for_the_garbage_collector() -> No
 def test_honest_peers_half_way_through_bodies_do_not_wait_for_each_other() -> None:
     """Eight peers, each of which needs a third of the budget, all half way: some are told 503, and all finish."""
 
-    async def upload(scene: Scene, start: asyncio.Barrier) -> int:
+    async def upload(harness: Harness, start: asyncio.Barrier) -> int:
         attempts = 0
         while True:
             attempts += 1
-            reader, writer = await scene.connect()
+            reader, writer = await harness.connect()
             writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % (100 * KIB))
             for _ in range(10):
                 writer.write(bytes(10 * KIB))
@@ -167,42 +167,42 @@ def test_honest_peers_half_way_through_bodies_do_not_wait_for_each_other() -> No
             if status == 200:
                 return attempts
 
-    async def story(scene: Scene) -> None:
+    async def story(harness: Harness) -> None:
         start = asyncio.Barrier(8)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(upload(scene, start)) for _ in range(8)]
+            tasks = [group.create_task(upload(harness, start)) for _ in range(8)]
         assert sum(task.result() for task in tasks) > 8, "the budget was never short"
-        await until(lambda: scene.budget.in_use_bytes == 0)
+        await until(lambda: harness.budget.in_use_bytes == 0)
 
-    asyncio.run(Scene(300 * KIB).play(story))
+    asyncio.run(Harness(300 * KIB).play(story))
 
 
 def test_an_answer_nobody_takes_is_charged_until_its_peer_goes() -> None:
     async def answer(request: Request) -> Response:
         return Response(200, [], bytes(16 << 20))
 
-    async def story(scene: Scene) -> None:
-        _, writer = await scene.connect(takes_bytes=1)
+    async def story(harness: Harness) -> None:
+        _, writer = await harness.connect(takes_bytes=1)
         writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-        await until(lambda: scene.budget.in_use_bytes > 4 << 20)
+        await until(lambda: harness.budget.in_use_bytes > 4 << 20)
         writer.transport.abort()
-        await until(lambda: scene.budget.in_use_bytes == 0)
+        await until(lambda: harness.budget.in_use_bytes == 0)
 
-    asyncio.run(Scene(64 << 20, answer).play(story))
+    asyncio.run(Harness(64 << 20, answer).play(story))
 
 
 def test_answers_nobody_takes_end_their_connections_when_the_budget_is_spent() -> None:
     async def answer(request: Request) -> Response:
         return Response(200, [], bytes(16 << 20))
 
-    async def story(scene: Scene) -> None:
+    async def story(harness: Harness) -> None:
         for _ in range(10):
-            _, writer = await scene.connect(takes_bytes=1)
+            _, writer = await harness.connect(takes_bytes=1)
             writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-        await until(lambda: scene.budget.refusals >= 7)
-        assert scene.budget.in_use_bytes <= 40 << 20
+        await until(lambda: harness.budget.refusals >= 7)
+        assert harness.budget.in_use_bytes <= 40 << 20
 
-    asyncio.run(Scene(40 << 20, answer).play(story))
+    asyncio.run(Harness(40 << 20, answer).play(story))
 
 
 def test_a_body_in_single_bytes_is_not_kept_as_a_list_of_them() -> None:

@@ -38,7 +38,7 @@ async def hello(request: Request) -> Response:
     return Response(200, [("Content-Type", "text/plain")], b"hello")
 
 
-class Scene:
+class Harness:
     def __init__(self, server: HttpServer, host: str, port: int) -> None:
         self.server, self.host, self.port = server, host, port
         self._writers: list[asyncio.StreamWriter] = []
@@ -55,11 +55,11 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(
+async def harness(
     answer: Callable[[Request], Awaitable[Response]] = hello, limits: HttpLimits | None = None
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[Harness]:
     server = HttpServer(answer, log=logging.getLogger("test.http1"), limits=limits)
-    opened = Scene(server, *await server.start("127.0.0.1", 0))
+    opened = Harness(server, *await server.start("127.0.0.1", 0))
     try:
         async with asyncio.timeout(SECONDS):
             yield opened
@@ -75,7 +75,7 @@ async def response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 def test_requests_follow_one_another_on_one_connection(run: Callable[[Story], None]) -> None:
     async def story() -> None:
-        async with scene() as server:
+        async with harness() as server:
             reader, writer = await server.connect()
             for _ in range(3):
                 writer.write(GET)
@@ -88,7 +88,7 @@ def test_a_body_over_the_cap_is_refused_and_the_refusal_is_readable_while_the_pe
     run: Callable[[Story], None],
 ) -> None:
     async def story() -> None:
-        async with scene(limits=HttpLimits(body_bytes_max=1000)) as server:
+        async with harness(limits=HttpLimits(body_bytes_max=1000)) as server:
             reader, writer = await server.connect()
             writer.write(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n")
             writer.write(b"x" * 4_000_000)
@@ -107,7 +107,7 @@ def test_stopping_finishes_the_request_in_progress_and_closes_idle_connections(r
             await gate.wait()
             return Response(200, [], b"done")
 
-        async with scene(answer) as server:
+        async with harness(answer) as server:
             idle, _ = await server.connect()
             reader, writer = await server.connect()
             writer.write(GET)
@@ -131,7 +131,7 @@ def test_stopping_does_not_wait_longer_than_the_grace(run: Callable[[Story], Non
             await asyncio.Event().wait()
             raise AssertionError
 
-        async with scene(answer) as server:
+        async with harness(answer) as server:
             reader, writer = await server.connect()
             writer.write(GET)
             await begun.wait()
@@ -145,7 +145,7 @@ def test_stopping_does_not_wait_longer_than_the_grace(run: Callable[[Story], Non
 
 def test_after_the_stop_nobody_is_accepted(run: Callable[[Story], None]) -> None:
     async def story() -> None:
-        async with scene() as server:
+        async with harness() as server:
             await server.server.stop(grace_seconds=0)
             with pytest.raises(ConnectionRefusedError):
                 await server.connect()
@@ -158,7 +158,7 @@ def test_a_large_answer_reaches_a_peer_that_reads_late(run: Callable[[Story], No
         async def answer(request: Request) -> Response:
             return Response(200, [], b"x" * 20_000_000)
 
-        async with scene(answer) as server:
+        async with harness(answer) as server:
             reader, writer = await server.connect()
             writer.write(GET + GET)
             for _ in range(2):

@@ -79,19 +79,19 @@ def test_a_sweep_looks_at_every_connection_and_calls_who_wants_to_know() -> None
 
 
 def test_a_stop_aborts_what_does_not_finish(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         connections, _, _ = made()
         quick, slow = Fake(connections), Fake(connections, stubborn=True)
         assert await connections.stop(0.01) == [slow]
         assert (quick.calls, slow.calls) == (["wind_down"], ["wind_down", "abort"])
         assert Fake(connections).refused == STOPPING
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert "1 connections did not finish in time and were closed" in caplog.text
 
 
 def test_a_stop_waits_for_the_last_connection_and_not_longer(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         connections, _, _ = made()
         slow = Fake(connections, stubborn=True)
         connections.wind_down()
@@ -99,5 +99,5 @@ def test_a_stop_waits_for_the_last_connection_and_not_longer(caplog: pytest.LogC
         assert await connections.stop(60) == []
         assert slow.calls == ["wind_down"]
 
-    asyncio.run(asyncio.wait_for(scene(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), 10))
     assert not caplog.records

@@ -15,16 +15,16 @@ from penstock.wire.budget import Budget
 from tests.unit.doors.google.http2_wires import HEADERS, Line
 
 
-def in_a_loop(scene: Callable[[], Any]) -> Callable[[], None]:
+def in_a_loop(scenario: Callable[[], Any]) -> Callable[[], None]:
     async def run() -> None:
-        done = scene()
+        done = scenario()
         if isinstance(done, Awaitable):
             await done
 
     def test() -> None:
         asyncio.run(run())
 
-    test.__name__, test.__doc__ = scene.__name__, scene.__doc__
+    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
     return test
 
 
@@ -67,7 +67,7 @@ def test_a_stream_may_shorten_its_deadline_and_never_lengthen_it() -> None:
 
 @pytest.mark.parametrize("sent", [b"", h2.PREFACE[:10], h2.PREFACE])
 def test_a_greeting_has_a_deadline(sent: bytes) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         line = Line(greets=False)
         line.feed(sent[:1])
         line.server.now += 9
@@ -78,7 +78,7 @@ def test_a_greeting_has_a_deadline(sent: bytes) -> None:
         line.connection.sweep(line.server.now)
         assert line.transport.closed
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @in_a_loop

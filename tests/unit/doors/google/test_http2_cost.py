@@ -119,29 +119,29 @@ def check(state: Callable[[Line], None], data: bytes) -> None:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_frame_costs_what_it_carries(kind: str, state: Callable[[Line], None]) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         check(state, b"".join(KINDS[kind](index) for index in range(FRAMES)))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_frames_in_any_order_cost_what_they_carry(
     state: Callable[[Line], None], rounds: Callable[[int, int], int]
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         source = random.Random(20261115)
         for _ in range(rounds(4, 200)):
             chosen = source.sample(sorted(KINDS), 4)
             check(state, b"".join(KINDS[source.choice(chosen)](index) for index in range(FRAMES)))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_an_answer_is_not_copied_for_every_byte_of_window() -> None:
     """An answer of 8 MiB, one byte at a time: what is left of it stays where it is."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         line = Line(Http2Limits(flood_budget=10**9))
         line.feed(h2.settings({4: 0}))
         stream = line.open(1, end=True).stream
@@ -150,7 +150,7 @@ def test_an_answer_is_not_copied_for_every_byte_of_window() -> None:
         line.feed(*[h2.window_update(1, 1)] * 20_000)
         assert stream._queue[0] is answer
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 # ---------------------------------------------------------------------- the count can fail

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.doors.text.codec import Decoder, Event, Phrases, encode_fault, id_texts
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Return, Send, maxima
-from tests.doors.text.stage import ack, consume, frame, give_back, send
+from tests.doors.text.harness import ack, consume, frame, give_back, send
 
 CONTENT_MAX = 1000
 ID = b"d7e7f68761d34838494b233148b5486c"

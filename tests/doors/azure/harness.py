@@ -57,7 +57,7 @@ def body_of(text: str) -> bytes:
     return f"<QueueMessage><MessageText>{escaped}</MessageText></QueueMessage>".encode()
 
 
-class Scene:
+class Harness:
     def __init__(
         self, port: int, clock: ManualClock, queue: AsyncMessageQueue, loop: asyncio.AbstractEventLoop
     ) -> None:
@@ -145,7 +145,7 @@ def place_of(answer: Answer, queue: str = "orders") -> str:
 @contextmanager
 def opened(
     *, accounts: str | None = None, now: int | None = None, budget: Budget | None = None, **options: Any
-) -> Iterator[Scene]:
+) -> Iterator[Harness]:
     """A door that lives as long as the block."""
     clock = clock_at(now)
     loop = asyncio.new_event_loop()
@@ -172,11 +172,11 @@ def opened(
         await queue.close()
 
     queue, door = asyncio.run_coroutine_threadsafe(open_door(), loop).result(SECONDS)
-    scene = Scene(int(door.address.rpartition(":")[2]), clock, queue, loop)
+    harness = Harness(int(door.address.rpartition(":")[2]), clock, queue, loop)
     try:
-        yield scene
+        yield harness
     finally:
-        scene.run(close_door())
+        harness.run(close_door())
         loop.call_soon_threadsafe(loop.stop)
         thread.join(SECONDS)
         loop.close()

@@ -19,7 +19,7 @@ from penstock.journal.sqlite import SqliteJournal
 JOURNALS = ("memory", "sqlite")
 
 
-class World:
+class Harness:
     """A MessageQueue over one kind of journal, at a time that stands still until it is moved."""
 
     def __init__(self, kind: str, folder: Path, **parts: Any) -> None:

@@ -33,7 +33,7 @@ SECONDS = 20  # only a failing test waits so long
 NUMBERS = itertools.count(1)
 
 
-class World:
+class Harness:
     def __init__(self, loop: asyncio.AbstractEventLoop, options: GoogleOptions) -> None:
         self.loop = loop
         self.options = options
@@ -68,10 +68,10 @@ class World:
 class Client:
     """One channel, and a stub for every method by its bare name."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
         self.channel = grpc.insecure_channel(
-            world.address, options=[("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+            harness.address, options=[("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
         )
 
     def __enter__(self) -> Client:
@@ -101,7 +101,7 @@ class Client:
 
     def _method(self, name: str) -> Any:
         for service in (PUBLISHER, SUBSCRIBER, SCHEMAS, POLICIES):
-            method = self.world.kinds.get(f"{service}/{name}")
+            method = self.harness.kinds.get(f"{service}/{name}")
             if method is not None:
                 return method
         raise KeyError(name)
@@ -168,16 +168,16 @@ class Requests:
 
 
 @contextmanager
-def opened(options: GoogleOptions | None = None) -> Iterator[World]:
+def opened(options: GoogleOptions | None = None) -> Iterator[Harness]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="google-door", daemon=True)
     thread.start()
-    world = World(loop, options or GoogleOptions(reset=True, push_allow=("127.0.0.0/8",)))
+    harness = Harness(loop, options or GoogleOptions(reset=True, push_allow=("127.0.0.0/8",)))
     try:
-        world.run(world.open())
-        yield world
+        harness.run(harness.open())
+        yield harness
     finally:
-        world.run(world.close())
+        harness.run(harness.close())
         loop.call_soon_threadsafe(loop.stop)
         thread.join(SECONDS)
         loop.close()

@@ -128,7 +128,7 @@ class Peer:
         self.writer.transport.abort()
 
 
-class Stage:
+class Harness:
     def __init__(self, queue: AsyncMessageQueue, door: TextDoor) -> None:
         self.queue = queue
         self.door = door
@@ -170,7 +170,7 @@ async def set_up(
     broker: BrokerLimits = UNLIMITED,
     port: int = 0,
     budget: Budget | None = None,
-) -> Stage:
+) -> Harness:
     queue = AsyncMessageQueue(journal or MemoryJournal(), limits=broker)
     await queue.start()
     door = TextDoor(
@@ -183,17 +183,17 @@ async def set_up(
         budget=budget,
     )
     await door.start()
-    return Stage(queue, door)
+    return Harness(queue, door)
 
 
-def play(scene: Callable[[Stage], Awaitable[None]], **parts: Any) -> None:
-    """Run a scene on a stage of its own."""
+def play(scenario: Callable[[Harness], Awaitable[None]], **parts: Any) -> None:
+    """Run a scenario in a harness of its own."""
 
-    async def performance() -> None:
-        stage = await set_up(**parts)
+    async def main() -> None:
+        harness = await set_up(**parts)
         try:
-            await scene(stage)
+            await scenario(harness)
         finally:
-            await stage.leave()
+            await harness.leave()
 
-    asyncio.run(performance())
+    asyncio.run(main())
