@@ -58,11 +58,9 @@ class _Parser:
             if joiner and word != joiner:
                 self._refuse("AND and OR may not be mixed at one level without parentheses")
             joiner = word
-            self._take(word)
+            self._at += len(word)
             terms.append(self._unary(depth))
-        if len(terms) == 1:
-            return terms[0]
-        return _all_of(terms) if joiner == "AND" else _any_of(terms)
+        return terms[0] if len(terms) == 1 else _joined(terms, decisive=joiner == "OR")
 
     def expect_end(self) -> None:
         self._skip_spaces()
@@ -82,15 +80,13 @@ class _Parser:
             inner = self.expression(depth=depth + 1)
             self._expect(")")
             return inner
-        word = self._peek_word()
-        if word == "attributes":
+        if self._accept_word("attributes"):
             return self._comparison()
-        if word == "hasPrefix":
+        if self._accept_word("hasPrefix"):
             return self._prefix_test()
         self._refuse("expected attributes, hasPrefix, NOT, - or (")
 
     def _comparison(self) -> Predicate:
-        self._take("attributes")
         if self._accept(":"):
             present = self._key()
             return lambda attributes: present in attributes
@@ -106,7 +102,6 @@ class _Parser:
         self._refuse("expected = or !=")
 
     def _prefix_test(self) -> Predicate:
-        self._take("hasPrefix")
         self._expect("(")
         if not self._accept_word("attributes"):
             self._refuse("expected attributes")
@@ -173,15 +168,12 @@ class _Parser:
     def _accept_word(self, word: str) -> bool:
         if self._peek_word() != word:
             return False
-        self._take(word)
+        self._at += len(word)
         return True
 
     def _expect(self, symbol: str) -> None:
         if not self._accept(symbol):
             self._refuse(f"expected {symbol}")
-
-    def _take(self, word: str) -> None:
-        self._at += len(word)
 
     def _peek_word(self) -> str:
         self._skip_spaces()
@@ -204,21 +196,13 @@ class _Parser:
         raise InvalidArgumentError(f"Invalid filter: {what}, at column {self._at + 1}")
 
 
-def _all_of(terms: list[Predicate]) -> Predicate:
+def _joined(terms: list[Predicate], decisive: bool) -> Predicate:
+    """Terms joined by OR (the first true one decides) or by AND (the first false one)."""
+
     def matches(attributes: Attributes) -> bool:
         for term in terms:  # a plain loop: half the cost of all() over a generator, and this runs per message
-            if not term(attributes):
-                return False
-        return True
-
-    return matches
-
-
-def _any_of(terms: list[Predicate]) -> Predicate:
-    def matches(attributes: Attributes) -> bool:
-        for term in terms:
-            if term(attributes):
-                return True
-        return False
+            if term(attributes) is decisive:
+                return decisive
+        return not decisive
 
     return matches

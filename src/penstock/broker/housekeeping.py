@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.broker.facts import (
-    Delayed,
-    Forgotten,
-    Passed,
-    ProducersForgotten,
-    SnapshotDropped,
-    SubscriptionDeleted,
-)
+from penstock.broker import facts as f
 from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND
@@ -29,14 +22,14 @@ def expire_resources(ledger: Ledger, now: int) -> None:
     """Delete unused subscriptions and snapshots past their time, forget idle producers."""
     for subscription in list(ledger.state.subscriptions.values()):
         if subscription.is_unused(now):
-            ledger.emit(SubscriptionDeleted(subscription.number))
+            ledger.emit(f.SubscriptionDeleted(subscription.number))
     for name in [name for name, snapshot in ledger.state.snapshots.items() if snapshot.expires_at <= now]:
-        ledger.emit(SnapshotDropped(name))
+        ledger.emit(f.SnapshotDropped(name))
     idle = now - int(ledger.limits.producer_idle_seconds * SECOND)
     for topic in ledger.state.topics.values():
         silent = [name for name, producer in topic.producers.items() if producer.seen_at < idle]
         if silent:
-            ledger.emit(ProducersForgotten(topic.number, silent))
+            ledger.emit(f.ProducersForgotten(topic.number, silent))
 
 
 def settle(ledger: Ledger, now: int, name: str) -> Need | None:
@@ -91,7 +84,7 @@ def trim(
         return position
     first = ledger.cache.get(topic.number, until)
     topic.head_at = first.publish_time if first is not None else topic.head_at
-    ledger.emit(Forgotten(topic.number, until, position))
+    ledger.emit(f.Forgotten(topic.number, until, position))
     ledger.cache.forget(topic.number, until)
     return None
 
@@ -114,16 +107,9 @@ def _lapse(
     )
     if held:  # they get entries, so that they can leave as the others do
         offsets, sizes, keys = (list(column) for column in zip(*held, strict=True))
-        ledger.emit(Delayed(subscription.number, now, offsets, sizes, keys, [now] * len(held), [0] * len(held)))
-    drop(
-        ledger, subscription, now, sorted(offset for offset in subscription.outstanding if offset < floor), "retention"
-    )
-    return _lapse_unread(ledger, topic, subscription, now, floor, positions)
-
-
-def _lapse_unread(
-    ledger: Ledger, topic: Topic, subscription: Subscription, now: int, floor: int, positions: dict[int, int]
-) -> Need | None:
+        ledger.emit(f.Delayed(subscription.number, now, offsets, sizes, keys, [now] * len(held), [0] * len(held)))
+    outstanding = sorted(offset for offset in subscription.outstanding if offset < floor)
+    drop(ledger, subscription, now, outstanding, "retention")
     if floor <= subscription.cursor:
         return None
     size = bytes_between(ledger, topic, subscription.cursor, floor, positions)
@@ -136,6 +122,6 @@ def _lapse_unread(
             count -= until - first
     if isinstance(size, Need):
         return size
-    ledger.emit(Passed(subscription.number, now, floor, count, size, 0))
+    ledger.emit(f.Passed(subscription.number, now, floor, count, size, 0))
     subscription.counts.drop("retention", count)
     return None

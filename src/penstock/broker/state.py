@@ -86,7 +86,8 @@ class State:
         self.subscriptions[fact.subscription].used_at = fact.at
 
     def take_snapshot(self, fact: f.SnapshotTaken) -> None:
-        self._add_snapshot(fact)
+        self.snapshots[fact.name] = fact
+        self.topic_snapshots.setdefault(fact.topic, {})[fact.name] = None
 
     def change_snapshot(self, fact: f.SnapshotChanged) -> None:
         old = self.snapshots[fact.name]
@@ -137,10 +138,6 @@ class State:
             topic.readers.pop(subscription.number, None)
             topic.note_room([], 0, 0)
 
-    def _add_snapshot(self, snapshot: SnapshotDump) -> None:
-        self.snapshots[snapshot.name] = snapshot
-        self.topic_snapshots.setdefault(snapshot.topic, {})[snapshot.name] = None
-
     # ------------------------------------------------------------------ dump and load
 
     def dump(self) -> StateDump:
@@ -164,7 +161,7 @@ class State:
         for subscription in dump.subscriptions:
             state._add_subscription(Subscription.load(subscription))
         for snapshot in dump.snapshots:
-            state._add_snapshot(snapshot)
+            state.take_snapshot(snapshot)
         state.documents = {kind: dict(documents) for kind, documents in dump.documents.items()}
         return state
 

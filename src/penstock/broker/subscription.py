@@ -8,26 +8,12 @@ commands take from the heaps what they deliver and put back what they do not.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from penstock.broker.counts import SubscriptionCounts
+from penstock.broker import facts as f
 from penstock.broker.dump import EntryDump, SubscriptionDump
-from penstock.broker.facts import (
-    Acked,
-    Adopted,
-    Delayed,
-    Delivered,
-    Extended,
-    Held,
-    Passed,
-    Removed,
-    Returned,
-    Rewritten,
-    Sought,
-    SubscriptionChanged,
-    SubscriptionCreated,
-)
 from penstock.broker.filters import compile_filter
 from penstock.broker.leases import NO_RECEIPT, Entry, Timer, Timers
 from penstock.broker.lifecycle import Stage
@@ -36,8 +22,25 @@ from penstock.broker.names import MAX_OFFSET
 from penstock.broker.ordering import Lane
 
 
+@dataclass(slots=True)
+class SubscriptionCounts:
+    """What happened since the start of the process; not part of the state."""
+
+    delivered: int = 0
+    acked: int = 0
+    returned: int = 0
+    dead_lettered: int = 0
+    dead_letter_failures: int = 0  # returns of messages whose dead letter topic was not there
+    dead_letters_unread: int = 0  # of the dead letters, those whose topic had no subscription
+    filtered: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)  # by reason: expired, retention, capacity
+
+    def drop(self, reason: str, count: int) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+
 class Subscription:
-    def __init__(self, created: SubscriptionCreated) -> None:
+    def __init__(self, created: f.SubscriptionCreated) -> None:
         self.number = created.subscription
         self.name = created.name
         self.topic = created.topic
@@ -68,20 +71,18 @@ class Subscription:
 
     def _configure(self, options: SubscriptionOptions) -> None:
         self.options = options
-        self.accepts: Callable[[Mapping[str, str]], bool] | None = (
-            compile_filter(options.filter) if options.filter else None
-        )
+        self.accepts = compile_filter(options.filter) if options.filter else None
 
     # ------------------------------------------------------------------ facts
 
-    def change(self, fact: SubscriptionChanged) -> None:
+    def change(self, fact: f.SubscriptionChanged) -> None:
         self._configure(fact.options)
 
     def detach(self) -> None:
         self.detached = True
         self._clear()
 
-    def deliver(self, fact: Delivered) -> None:
+    def deliver(self, fact: f.Delivered) -> None:
         self.used_at = fact.at
         self.cursor = max(self.cursor, fact.until)
         self._drop_passed_skips()
@@ -93,7 +94,7 @@ class Subscription:
         self.in_flight += len(fact.offsets)
         self.in_flight_bytes += sum(fact.sizes)
 
-    def _deliver_all(self, fact: Delivered) -> None:
+    def _deliver_all(self, fact: f.Delivered) -> None:
         """The common case, kept short: no ordering keys, no expiry."""
         outstanding, deadline, (stamp, step) = self.outstanding, fact.deadline, self._stamps(fact)
         timer = self.timers.make(deadline, fact.offsets)
@@ -105,7 +106,7 @@ class Subscription:
                 heappush(self.lows, offset)
             stamp += step
 
-    def _deliver_each(self, fact: Delivered) -> None:
+    def _deliver_each(self, fact: f.Delivered) -> None:
         keys, (stamp, step) = fact.keys or [""] * len(fact.offsets), self._stamps(fact)
         expiries = fact.expiries or [0] * len(fact.offsets)
         lasting = [offset for offset, at in zip(fact.offsets, expiries, strict=True) if not at or at > fact.deadline]
@@ -125,7 +126,7 @@ class Subscription:
         for key in dict.fromkeys(keys):
             self._queue_lane(key, fact.at)
 
-    def _stamps(self, fact: Delivered) -> tuple[int, int]:
+    def _stamps(self, fact: f.Delivered) -> tuple[int, int]:
         return (fact.stamp, 0) if fact.stamp else (self.stamp + 1, 1)
 
     def _lease_again(self, entry: Entry, stamp: int, deadline: int, timer: Timer | None) -> None:
@@ -134,17 +135,17 @@ class Subscription:
         entry.attempts += 1
         entry.extensions = 0
 
-    def advance(self, fact: Passed) -> None:
+    def advance(self, fact: f.Passed) -> None:
         self.cursor = max(self.cursor, fact.until)
         self.settled += fact.total
         self.settled_bytes += fact.size
         self._drop_passed_skips()
 
-    def hold(self, fact: Held) -> None:
+    def hold(self, fact: f.Held) -> None:
         for offset, size, key in zip(fact.offsets, fact.sizes, fact.keys, strict=True):
             self.lanes.setdefault(key, Lane()).hold(offset, size)
 
-    def delay(self, fact: Delayed) -> None:
+    def delay(self, fact: f.Delayed) -> None:
         for offset, size, key, due, expires_at in zip(
             fact.offsets, fact.sizes, fact.keys, fact.dues, fact.expiries, strict=True
         ):
@@ -156,16 +157,16 @@ class Subscription:
             else:
                 self._queue(offset, fact.at)
 
-    def adopt(self, fact: Adopted) -> None:
+    def adopt(self, fact: f.Adopted) -> None:
         self._add(fact.offset, Entry(False, 0, 0, fact.due, fact.size, "", fact.expires_at, None, None))
         self._add_skip(fact.offset, fact.offset + 1)
         self._queue(fact.offset, fact.at)
 
-    def ack(self, fact: Acked) -> None:
+    def ack(self, fact: f.Acked) -> None:
         self.used_at = fact.at
         self._settle(fact.offsets, fact.at)
 
-    def remove(self, fact: Removed) -> None:
+    def remove(self, fact: f.Removed) -> None:
         self._settle(fact.offsets, fact.at)
 
     def _settle(self, offsets: Iterable[int], at: int) -> None:
@@ -188,7 +189,7 @@ class Subscription:
         if len(self.lows) > 1024 and len(self.lows) > 2 * len(outstanding):
             self.lows = sorted(outstanding)
 
-    def give_back(self, fact: Returned) -> None:
+    def give_back(self, fact: f.Returned) -> None:
         dues = fact.dues or [fact.at] * len(fact.offsets)
         for offset, due in zip(fact.offsets, dues, strict=True):
             entry = self.outstanding[offset]
@@ -205,7 +206,7 @@ class Subscription:
             if key:
                 self._queue_lane(key, fact.at)
 
-    def extend(self, fact: Extended) -> None:
+    def extend(self, fact: f.Extended) -> None:
         self.used_at = fact.at
         entries = [(offset, self.outstanding[offset]) for offset in fact.offsets]
         lasting = [offset for offset, entry in entries if not 0 < entry.expires_at <= fact.deadline]
@@ -231,10 +232,10 @@ class Subscription:
         if entry.key:
             self.lanes[entry.key].leased += change
 
-    def rewrite(self, fact: Rewritten) -> None:
+    def rewrite(self, fact: f.Rewritten) -> None:
         self.outstanding[fact.offset].body = fact.data
 
-    def seek(self, fact: Sought) -> None:
+    def seek(self, fact: f.Sought) -> None:
         self.used_at = fact.at
         self._clear()
         self.cursor = fact.cursor
@@ -293,7 +294,7 @@ class Subscription:
             del self.lanes[key]
 
     def wake(self, offset: int, at: int) -> None:
-        """The timers says that a waiting message has come due."""
+        """The timer of a waiting message has come due."""
         entry = self.outstanding[offset]
         self.timers.meet(offset, entry, FOREVER)
         if entry.key:
@@ -345,9 +346,8 @@ class Subscription:
 
     @classmethod
     def load(cls, dump: SubscriptionDump) -> Subscription:
-        created = SubscriptionCreated(
-            dump.number, dump.name, dump.topic, dump.topic_name, dump.start, 0, dump.created_at, dump.options
-        )
+        d = dump
+        created = f.SubscriptionCreated(d.number, d.name, d.topic, d.topic_name, d.start, 0, d.created_at, d.options)
         subscription = cls(created)
         for name in ("used_at", "detached", "cursor", "stamp", "settled", "settled_bytes"):
             setattr(subscription, name, getattr(dump, name))
@@ -364,10 +364,8 @@ class Subscription:
         return subscription
 
     def _load_entry(self, dump: EntryDump) -> None:
-        entry = Entry(
-            dump.leased, dump.stamp, dump.attempts, dump.due, dump.size, dump.key, dump.expires_at, dump.body, None
-        )
-        entry.extensions = dump.extensions
+        d = dump
+        entry = Entry(d.leased, d.stamp, d.attempts, d.due, d.size, d.key, d.expires_at, d.body, None, d.extensions)
         self._add(dump.offset, entry)
         if dump.leased:
             entry.timer = self.timers.make(dump.due, (dump.offset,))

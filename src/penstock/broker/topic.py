@@ -6,9 +6,9 @@ are no state: no dump has them, and commands may write them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.broker.counts import TopicCounts
 from penstock.broker.dump import TopicDump
 from penstock.broker.facts import Forgotten, ProducersForgotten, Published, TopicChanged, TopicCreated
 from penstock.broker.model import Producer
@@ -16,6 +16,15 @@ from penstock.broker.names import log_key
 
 if TYPE_CHECKING:
     from penstock.broker.subscription import Subscription
+
+
+@dataclass(slots=True)
+class TopicCounts:
+    """What happened since the start of the process; not part of the state."""
+
+    published: int = 0
+    unread: int = 0  # published when nothing needed them
+    bytes: int = 0
 
 
 class Topic:

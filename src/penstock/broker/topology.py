@@ -5,18 +5,7 @@ Numbers are given once and never again, and whatever is deleted takes with it al
 
 from __future__ import annotations
 
-from penstock.broker.facts import (
-    Detached,
-    DocumentPut,
-    DocumentRemoved,
-    SubscriptionChanged,
-    SubscriptionCreated,
-    SubscriptionDeleted,
-    TopicChanged,
-    TopicCreated,
-    TopicDeleted,
-    Touched,
-)
+from penstock.broker import facts as f
 from penstock.broker.filters import compile_filter
 from penstock.broker.ledger import Ledger
 from penstock.broker.model import SubscriptionOptions, TopicOptions
@@ -24,12 +13,7 @@ from penstock.broker.names import NUMBERS_MAX, first_id
 from penstock.broker.returning import expire_unused
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.errors import (
-    AlreadyExistsError,
-    InvalidArgumentError,
-    NotFoundError,
-    ResourceExhaustedError,
-)
+from penstock.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
 
 NAME_MAX_BYTES = 1024
 WEEK_SECONDS = 7 * 86400
@@ -42,14 +26,14 @@ def create_topic(ledger: Ledger, now: int, name: str, options: TopicOptions | No
     if name in ledger.state.topic_names:
         raise AlreadyExistsError(f"Topic already exists: {name}")
     number = _next_number(ledger)
-    ledger.emit(TopicCreated(number, name, now, options, first_id(ledger.state.identity, number)))
+    ledger.emit(f.TopicCreated(number, name, now, options, first_id(ledger.state.identity, number)))
     return ledger.state.topic_names[name]
 
 
 def change_topic(ledger: Ledger, name: str, options: TopicOptions) -> Topic:
     topic = ledger.state.topic(name)
     _check_topic_options(options)
-    ledger.emit(TopicChanged(topic.number, options))
+    ledger.emit(f.TopicChanged(topic.number, options))
     return topic
 
 
@@ -57,8 +41,8 @@ def delete_topic(ledger: Ledger, name: str) -> None:
     """The log goes; subscriptions stay, detached, and still say what they read."""
     topic = ledger.state.topic(name)
     for number in sorted(topic.readers):
-        ledger.emit(Detached(number))
-    ledger.emit(TopicDeleted(topic.number))
+        ledger.emit(f.Detached(number))
+    ledger.emit(f.TopicDeleted(topic.number))
     ledger.cache.drop(topic.number)
 
 
@@ -74,7 +58,7 @@ def create_subscription(
     if name in ledger.state.subscription_names:
         raise AlreadyExistsError(f"Subscription already exists: {name}")
     number = _next_number(ledger)
-    ledger.emit(SubscriptionCreated(number, name, topic.number, topic.name, topic.tail, topic.position, now, options))
+    ledger.emit(f.SubscriptionCreated(number, name, topic.number, topic.name, topic.tail, topic.position, now, options))
     return ledger.state.subscriptions[number]
 
 
@@ -83,36 +67,36 @@ def change_subscription(ledger: Ledger, name: str, options: SubscriptionOptions)
     check_subscription_options(options)
     if options.ordering != subscription.options.ordering:
         raise InvalidArgumentError("Message ordering cannot be changed once a subscription exists")
-    ledger.emit(SubscriptionChanged(subscription.number, options))
+    ledger.emit(f.SubscriptionChanged(subscription.number, options))
     return subscription
 
 
 def delete_subscription(ledger: Ledger, name: str) -> None:
-    ledger.emit(SubscriptionDeleted(ledger.state.subscription(name).number))
+    ledger.emit(f.SubscriptionDeleted(ledger.state.subscription(name).number))
 
 
 def detach_subscription(ledger: Ledger, name: str) -> None:
     subscription = ledger.state.subscription(name)
     if not subscription.detached:
-        ledger.emit(Detached(subscription.number))
+        ledger.emit(f.Detached(subscription.number))
 
 
 def touch_subscription(ledger: Ledger, now: int, name: str) -> None:
     """Say that it is in use, where nothing else would show it."""
-    ledger.emit(Touched(ledger.state.subscription(name).number, now))
+    ledger.emit(f.Touched(ledger.state.subscription(name).number, now))
 
 
 # ------------------------------------------------------------------ documents
 
 
 def put_document(ledger: Ledger, kind: str, name: str, body: bytes) -> None:
-    ledger.emit(DocumentPut(kind, name, body))
+    ledger.emit(f.DocumentPut(kind, name, body))
 
 
 def remove_document(ledger: Ledger, kind: str, name: str) -> None:
     if name not in ledger.state.documents.get(kind, {}):
         raise NotFoundError(f"Document not found: {name}")
-    ledger.emit(DocumentRemoved(kind, name))
+    ledger.emit(f.DocumentRemoved(kind, name))
 
 
 def _next_number(ledger: Ledger) -> int:
