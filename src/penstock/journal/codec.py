@@ -1,8 +1,8 @@
 """Facts, messages and dumps as bytes: what every durable journal writes.
 
-The rule kept here: what was written can be read for ever. A fact is stored as [number, fields] with the number
-from `broker.facts.FACTS`; an array that is shorter than today's record (it was written before a field was added)
-takes the defaults, and nothing is ever guessed: bytes that do not fit their record are a DamagedStoreError.
+What was written can be read for ever. A fact is stored as [number, fields] with the number from
+`broker.facts.FACTS`; an array that is shorter than today's record (it was written before a field was added) takes
+the defaults; bytes that do not fit their record are a DamagedStoreError.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _dump = msgspec.msgpack.Decoder(StateDump)
 
 
 def encode_facts(facts: Sequence[Fact]) -> bytes:
-    numbers = _NUMBERS
-    return _encode([(numbers[type(fact)], fact) for fact in facts])
+    return _encode([(_NUMBERS[type(fact)], fact) for fact in facts])
 
 
 def decode_facts(body: bytes) -> list[Fact]:

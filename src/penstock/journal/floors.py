@@ -1,8 +1,4 @@
-"""Below which offset each topic has been forgotten, for readers that come too late.
-
-The rule kept here: a floor only rises. A reader may ask for a range while another thread forgets it; what lies
-below the floor is left out of its answer, so that only a gap above the floor is damage.
-"""
+"""Below which offset each topic has been forgotten: a reader leaves it out, so that only a gap above is damage."""
 
 from __future__ import annotations
 
@@ -28,11 +24,8 @@ class Floors:
             return False
         self._floors[topic] = until
         if until >= GONE:
-            self._remember_gone(topic)
+            self._gone[topic] = None
+            if len(self._gone) > GONE_KEPT:  # topic numbers are never used again, so the oldest can go
+                oldest, _ = self._gone.popitem(last=False)
+                del self._floors[oldest]
         return True
-
-    def _remember_gone(self, topic: int) -> None:
-        self._gone[topic] = None
-        if len(self._gone) > GONE_KEPT:  # topic numbers are never used again, so the oldest can go
-            oldest, _ = self._gone.popitem(last=False)
-            del self._floors[oldest]

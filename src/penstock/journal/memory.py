@@ -1,8 +1,4 @@
-"""The journal that forgets everything with its process: for tests, and for those who chose speed over durability.
-
-The rule kept here: the shortest honest implementation. It holds the batches it is given, as they are, and answers
-`read` and `find` exactly as a durable journal does, so it serves as the oracle of the conformance suite.
-"""
+"""The journal that is gone with its process: for tests, for speed, and as the oracle of the conformance suite."""
 
 from __future__ import annotations
 
@@ -87,7 +83,8 @@ class _Log:
 
     def read(self, first: int, until: int) -> list[Message]:
         found: list[Message] = []
-        for index in range(self._holding(first), len(self.batches)):
+        holding = bisect_right(self.firsts, first) - 1
+        for index in range(max(self.dead, holding), len(self.batches)):
             start = self.firsts[index]
             if start >= until:
                 break
@@ -110,10 +107,6 @@ class _Log:
         if self.dead * 2 > len(self.batches):
             del self.firsts[: self.dead], self.batches[: self.dead]
             self.dead = 0
-
-    def _holding(self, offset: int) -> int:
-        """The index of the batch that holds `offset`, or of the first one there is."""
-        return max(self.dead, bisect_right(self.firsts, offset) - 1)
 
 
 _EMPTY = _Log()

@@ -1,8 +1,4 @@
-"""SQL kept in files of its own, one `-- name --` line before each statement.
-
-The rule kept here: no SQL text in Python, so that a reader finds every statement a journal can run in one place,
-and a test can ask the engine for the plan of each.
-"""
+"""SQL kept in files of its own, one `-- name --` line before each statement."""
 
 from __future__ import annotations
 

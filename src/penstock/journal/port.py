@@ -1,8 +1,8 @@
-"""The seam between the broker and whatever stores its facts: seven verbs that every journal implements.
+"""The seam between the broker and what stores its facts: the methods that every journal implements.
 
-The rule kept here: when `commit` returns, its content survives whatever the journal promises to survive, whole
-or not at all, and commits survive in the order in which they were made. `commit`, `sweep` and `maintain` are
-called by one thread at a time (the writer); `read` and `find` by any thread, for committed messages only.
+When `commit` returns, its content survives whatever the journal promises to survive, whole or not at all, and
+commits survive in the order in which they were made. `commit`, `sweep` and `maintain` are called by one thread at
+a time (the writer); `read` and `find` by any thread, for committed messages only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Idle-time work: rows nobody needs are deleted and their space goes back to the disk, a slice at a time.
+"""Idle-time work: rows no longer needed are deleted and their space goes back to the disk, a slice at a time.
 
-The rule kept here: a commit never waits for a big delete. Each slice is one short transaction of bounded rows and
-bytes; a slice that is lost in a crash is found again by `sweep` and by the snapshots, so none needs remembering.
+A commit never waits for a big delete: each slice is one short transaction of bounded rows and bytes. A slice that is
+lost in a crash is found again by `sweep` and by the snapshots.
 """
 
 from __future__ import annotations
@@ -61,25 +61,20 @@ class Chores:
     def _forget_some(self) -> bool:
         if not self._forgotten:
             return False
+        rows = size = 0
+        finished: list[tuple[int, int]] = []
         with self._transaction():
-            finished = self._forget_topics()
+            for topic, until in list(self._forgotten.items())[:SLICE_ROWS]:
+                taken, length, all_gone = self._forget_batches(topic, until)
+                rows, size = rows + taken, size + length
+                if all_gone:
+                    finished.append((topic, until))
+                if rows >= SLICE_ROWS or size >= SLICE_BYTES:
+                    break
         for topic, until in finished:  # only now is it sure
             if self._forgotten[topic] == until:
                 del self._forgotten[topic]
         return True
-
-    def _forget_topics(self) -> list[tuple[int, int]]:
-        """Delete from one topic after the other until the slice is used up; those that are finished."""
-        rows = size = 0
-        finished: list[tuple[int, int]] = []
-        for topic, until in list(self._forgotten.items())[:SLICE_ROWS]:
-            taken, length, all_gone = self._forget_batches(topic, until)
-            rows, size = rows + taken, size + length
-            if all_gone:
-                finished.append((topic, until))
-            if rows >= SLICE_ROWS or size >= SLICE_BYTES:
-                break
-        return finished
 
     def _forget_batches(self, topic: int, until: int) -> tuple[int, int, bool]:
         """(rows, bytes, whether that was all) of the topic's first batches that lie wholly below `until`."""

@@ -1,7 +1,7 @@
 """How the database is opened: one connection that writes, any number that only read.
 
-The rule kept here: durability is asked for and then read back. A setting the engine did not take, an engine with
-the WAL-reset bug, or a file of another kind or a later format is refused before anything is written.
+Durability is asked for and then read back. A setting the engine did not take, an engine with the WAL-reset bug, or a
+file of another kind or a later format is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ def _set(connection: apsw.Connection, settings: _Settings) -> None:
 
 def _require_format(connection: apsw.Connection, database: Path) -> None:
     if not value(connection, "SELECT count(*) FROM sqlite_schema"):
-        _create(connection)
+        with connection:  # a power cut in here leaves an empty database, which is created again
+            for name in ("create_facts", "create_batches", "create_snapshots"):
+                connection.execute(SQL[name])
+            _set(connection, {"application_id": APPLICATION, "user_version": FORMAT})
     if value(connection, "PRAGMA application_id") != APPLICATION:
         raise FailedPreconditionError(f"{database} is a database, but not a Penstock journal.")
     found = value(connection, "PRAGMA user_version")
@@ -92,14 +95,6 @@ def _require_format(connection: apsw.Connection, database: Path) -> None:
         )
     if found < 1:
         raise DamagedStoreError(f"The store is damaged: {database} has the impossible format {found}.")
-
-
-def _create(connection: apsw.Connection) -> None:
-    """All or nothing: a power cut in here leaves an empty database, which is created again."""
-    with connection:
-        for name in ("create_facts", "create_batches", "create_snapshots"):
-            connection.execute(SQL[name])
-        _set(connection, {"application_id": APPLICATION, "user_version": FORMAT})
 
 
 def _require_durability(connection: apsw.Connection) -> None:

@@ -1,13 +1,14 @@
-"""What went wrong in the engine, said in the broker's words: the one table.
+"""Errors of the engine as errors of the broker: the one table.
 
-The rule kept here: whoever opens a store is told its place; what happens to an open one may be told to any client, and
-names none. A failed write is never explained away. Only "no space" may be tried again; every other failure
-to write or sync means that nobody knows what the disk holds, and the journal stops.
+An error while opening a store names its folder; one of an open store may reach any client, and names none. Only "no
+space" may be tried again; after any other failure to write or sync it is unknown what the disk holds, and the
+journal stops.
 """
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -43,10 +44,15 @@ def _is_full(error: Exception) -> bool:
 
 
 class Translation:
-    """A context in which the engine's errors become ours. It holds no state, so one serves every thread."""
+    """A context in which the engine's errors become ours. It holds no state, so one serves every thread.
 
-    def __init__(self, place: Path | None = None, *, writing: bool) -> None:
-        self._place, self._writing = place, writing
+    `stop` is called with an error after which the store must not be used.
+    """
+
+    def __init__(
+        self, place: Path | None = None, *, writing: bool, stop: Callable[[PenstockError], None] | None = None
+    ) -> None:
+        self._place, self._writing, self._stop = place, writing, stop
 
     def __enter__(self) -> None:
         return None
@@ -54,5 +60,8 @@ class Translation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, _FOREIGN):
-            raise translate(error, self._place, writing=self._writing) from error
+        ours = translate(error, self._place, writing=self._writing) if isinstance(error, _FOREIGN) else error
+        if self._stop is not None and isinstance(ours, JournalFailedError | DamagedStoreError):
+            self._stop(ours)
+        if ours is not None and ours is not error:
+            raise ours from error

@@ -1,9 +1,8 @@
 """The data folder: private to its owner, and used by one process at a time.
 
-The rule kept here: whoever holds the lock is alone in writing; processes it started may read. The folder itself is
-locked, because a lock file can be removed under its holder; the file is locked too, and tells who holds it. The
-database is opened by no other means than the engine, because a second opener in the same process would cancel its
-locks.
+The holder of the lock is the only writer; processes it started may read. The folder itself is locked, because a lock
+file can be removed under its holder; the file is locked too, and holds the process id. The database is opened by no
+other means than the engine, because a second opener in the same process would cancel its locks.
 """
 
 from __future__ import annotations
@@ -42,17 +41,12 @@ class Folder:
                 file.chmod(0o600)
 
     def _make(self) -> None:
-        if self.path.is_dir():
-            self._narrow()
-            return
-        self.path.mkdir(mode=0o700, parents=True)
-        for folder in (self.path, self.path.parent):  # a folder that vanishes in a power cut takes its files along
-            _sync(folder)
-
-    def _narrow(self) -> None:
-        """Close an existing folder to others if it is ours alone: nobody wants a shared one to vanish from sight."""
-        if self.database.exists() or not any(self.path.iterdir()):
-            with suppress(PermissionError):  # a mounted volume may belong to somebody else; the files stay private
+        if not self.path.is_dir():
+            self.path.mkdir(mode=0o700, parents=True)
+            for folder in (self.path, self.path.parent):  # a folder that vanishes in a power cut takes its files along
+                _sync(folder)
+        elif self.database.exists() or not any(self.path.iterdir()):  # a folder with other files stays as open as it is
+            with suppress(PermissionError):  # a mounted volume may belong to another user; the files stay private
                 self.path.chmod(0o700)
 
     def _hold(self) -> None:

@@ -1,8 +1,8 @@
 """SqliteJournal: commits, recovery and the order in which everything else is called.
 
-The rule kept here: when `commit` returns, the facts and the messages of that step are synced in one transaction;
-when it raises JournalFullError, none of it is stored; after any other failure the journal refuses every call,
-because nobody can know what the disk kept.
+When `commit` returns, the facts and the messages of that step are synced in one transaction; when it raises
+JournalFullError, none of it is stored; after any other failure the journal refuses every call, because it is unknown
+what the disk kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.broker.model import Message
 from penstock.errors import DamagedStoreError, PenstockError, UnavailableError
 from penstock.journal import codec
 from penstock.journal.floors import GONE, Floors
-from penstock.journal.port import Commit, JournalFailedError, JournalFullError, Recovered
+from penstock.journal.port import Commit, JournalFullError, Recovered
 from penstock.journal.sqlite.chores import Chores
 from penstock.journal.sqlite.connection import SQL, close_untouched, open_reader, value
 from penstock.journal.sqlite.errors import Translation
@@ -49,11 +49,12 @@ class SqliteJournal:
         log: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._log = log or _silent
+        self._log = log or (lambda line: None)
         self._accept_loss = accept_loss
         self._refusal: PenstockError | None = None
         self._folder = Folder(folder)
-        self._reading, self._writing = Translation(writing=False), Translation(writing=True)
+        self._reading = Translation(writing=False)
+        self._writing = Translation(writing=True, stop=self._stop)
         try:
             self._writer, self._mark, self._seq = open_checked(self._folder, vfs, accept_loss, self._log)
         except BaseException:
@@ -75,7 +76,7 @@ class SqliteJournal:
                 dump, seq = self._recover_dump(reader)
                 facts = self._recover_facts(reader, seq)
         except DamagedStoreError as error:
-            self._refusal = error
+            self._stop(error)
             raise
         return Recovered(dump, facts)
 
@@ -140,9 +141,6 @@ class SqliteJournal:
                 return self._chores.slice()
         except JournalFullError:  # deleting needs a little space as well
             return self._reserve.release()
-        except (JournalFailedError, DamagedStoreError) as error:
-            self._refusal = error
-            raise
 
     def close(self) -> None:
         if isinstance(self._refusal, UnavailableError):  # closed before
@@ -150,7 +148,7 @@ class SqliteJournal:
         trusted, self._refusal = self._refusal is None, UnavailableError("The journal is closed.")
         self._readers.close()
         try:
-            with self._writing:
+            with Translation(writing=True):
                 self._close_writer(trusted)
         finally:
             self._mark.close()
@@ -162,9 +160,12 @@ class SqliteJournal:
         if self._refusal is not None:
             raise type(self._refusal)(self._refusal.message)
 
+    def _stop(self, error: PenstockError) -> None:
+        self._refusal = error
+
     def _recover_dump(self, reader: apsw.Connection) -> tuple[StateDump | None, int]:
-        """The newest snapshot and the commit it stands for. A damaged one is passed over only if told so: the facts
-        since the one before it are kept, so the state is the same."""
+        """The newest snapshot and the commit it stands for. A damaged one is passed over only if losses are accepted:
+        the facts since the one before it are kept, so the state is the same."""
         rows: list[Row] = reader.execute(SQL["snapshots_newest"]).fetchall()
         self._cover([row[0] for row in rows])
         for row in rows:
@@ -193,65 +194,45 @@ class SqliteJournal:
         return facts
 
     def _write(self, facts: bytes, batches: list[Row], snapshot: bytes | None) -> None:
-        try:
-            with self._writing:
-                self._transact(facts, batches, snapshot)
-        except (JournalFailedError, DamagedStoreError) as error:
-            self._refusal = error
-            raise
-
-    def _transact(self, facts: bytes, batches: list[Row], snapshot: bytes | None) -> None:
         execute = self._writer.execute
-        try:
-            execute(SQL["begin"])
-            execute(SQL["add_facts"], seal_facts(self._seq + 1, facts))
-            for row in batches:
-                execute(SQL["add_batch"], row)
-            if snapshot is not None:
-                self._add_snapshot(snapshot)
-            execute(SQL["commit"])
-        finally:
-            if self._writer.in_transaction:  # a commit that failed stays open
-                execute(SQL["rollback"])
-
-    def _add_snapshot(self, snapshot: bytes) -> None:
-        """Two snapshots are kept, and the facts since the older one."""
-        older = value(self._writer, SQL["last_snapshot_seq"])
-        self._writer.execute(SQL["add_snapshot"], seal_snapshot(self._seq + 1, snapshot))
-        if older is not None:
-            self._writer.execute(SQL["drop_snapshots_below"], (older,))
+        with self._writing:
+            try:
+                execute(SQL["begin"])
+                execute(SQL["add_facts"], seal_facts(self._seq + 1, facts))
+                for row in batches:
+                    execute(SQL["add_batch"], row)
+                if snapshot is not None:  # two are kept, and the facts since the older one
+                    older = value(self._writer, SQL["last_snapshot_seq"])
+                    execute(SQL["add_snapshot"], seal_snapshot(self._seq + 1, snapshot))
+                    if older is not None:
+                        execute(SQL["drop_snapshots_below"], (older,))
+                execute(SQL["commit"])
+            finally:
+                if self._writer.in_transaction:  # a commit that failed stays open
+                    execute(SQL["rollback"])
 
     def _note(self, facts: bytes, snapshot: bytes | None) -> None:
         """What follows a commit that is durable."""
         self._seq += 1
         self._fact_bytes += len(facts)
-        self._write_mark()
-        if snapshot is not None:
-            self._fact_bytes, self._snapshot_bytes = 0, len(snapshot)
-            with self._reading:
-                self._cover([seq for (seq,) in self._writer.execute(SQL["snapshot_seqs"]).fetchall()])
-        self._relieve()
-
-    def _write_mark(self) -> None:
         try:
             self._mark.write(self._seq)
         except OSError as error:  # the commit stands; only the alarm of a later loss would be late
             self._log(f"The high-water mark of {self._folder.path} could not be written: {error.strerror}.")
-
-    def _cover(self, snapshots: list[Any]) -> None:
-        """The facts up to the older of two snapshots can go."""
-        if len(snapshots) == 2:
-            self._chores.cover(snapshots[1])
-
-    def _relieve(self) -> None:
+        if snapshot is not None:
+            self._fact_bytes, self._snapshot_bytes = 0, len(snapshot)
+            with self._reading:
+                self._cover([seq for (seq,) in self._writer.execute(SQL["snapshot_seqs"]).fetchall()])
         try:
             with self._writing:
                 self._wal.relieve(tight=self.full)
         except JournalFullError:  # the commit itself is durable in the log; the database grows when there is room
             self._reserve.release()
-        except (JournalFailedError, DamagedStoreError) as error:
-            self._refusal = error
-            raise
+
+    def _cover(self, snapshots: list[Any]) -> None:
+        """The facts up to the older of two snapshots can go."""
+        if len(snapshots) == 2:
+            self._chores.cover(snapshots[1])
 
     def _close_writer(self, trusted: bool) -> None:
         if not trusted:
@@ -261,7 +242,3 @@ class SqliteJournal:
         with suppress(apsw.FullError):
             self._writer.close()
         self._mark.settle(self._seq, clean=True)
-
-
-def _silent(line: str) -> None:
-    pass

@@ -1,8 +1,8 @@
 """The high-water mark: a small file beside the database that says how far the journal had come.
 
-The rule kept here: the mark is written after the commit it speaks of is durable, so it is never ahead of a whole
-store; a store that is behind its mark has lost commits (the engine drops a damaged log tail without a word). For
-the same reason it needs no fsync. Two slots are written in turn, so a torn write leaves the other one.
+The mark is written after the commit it speaks of is durable, so it is never ahead of a whole store; a store that is
+behind its mark has lost commits (the engine drops a damaged log tail without an error). For the same reason it needs
+no fsync. Two slots are written in turn, so a torn write leaves the other one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Opening a store: what is checked before the first call, and what an operator is told.
+"""Opening a store: what is checked before the first call.
 
-The rule kept here: a store in doubt is refused and left as it was found, down to the log the engine would cut.
-Only the operator decides to go on after a loss.
+A store in doubt is refused and left as it was found, down to the log the engine would cut; only the operator decides
+to go on after a loss.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.errors import DamagedStoreError
 from penstock.journal.sqlite.connection import SQL, close_untouched, open_writer, require_engine, value
 from penstock.journal.sqlite.errors import Translation
 from penstock.journal.sqlite.folder import Folder
-from penstock.journal.sqlite.mark import Mark, Reading
+from penstock.journal.sqlite.mark import Mark
 
 # How large a database may be to have its structure checked at the start (about 0.2 s per GiB from memory). A larger one
 # is checked as it is read: every row has a checksum, every range is complete or an error.
@@ -50,26 +50,18 @@ def _check(
             f"The high-water mark of {folder.path} was missing or damaged and is written anew; the store ends at "
             f"commit {seq}, and whether there were more cannot be told."
         )
-    _compare(folder, reading, seq, accept_loss, log)
-    _check_structure(folder, writer, CHECKED_BYTES if reading and reading.clean else CHECKED_UNCLEAN_BYTES)
-    mark.settle(seq, clean=False)
-    return seq
-
-
-def _compare(folder: Folder, reading: Reading | None, seq: int, accept_loss: bool, log: Callable[[str], None]) -> None:
-    marked = reading.seq if reading else 0
-    if marked <= seq:
-        return
-    lost = f"The store in {folder.path} has lost its last {marked - seq} commits: it ends at {seq}, not at {marked}."
-    if not accept_loss:
-        raise DamagedStoreError(f"{lost} Restore a backup, or go on without them: penstock serve --accept-loss.")
-    log(f"{lost} The loss was accepted.")
-
-
-def _check_structure(folder: Folder, writer: apsw.Connection, limit: int) -> None:
-    small = folder.database.stat().st_size < limit
+    if reading and reading.seq > seq:
+        missing = f"its last {reading.seq - seq} commits: it ends at {seq}, not at {reading.seq}."
+        loss = f"The store in {folder.path} has lost {missing}"
+        if not accept_loss:
+            raise DamagedStoreError(f"{loss} Restore a backup, or go on without them: penstock serve --accept-loss.")
+        log(f"{loss} The loss was accepted.")
+    most = CHECKED_BYTES if reading and reading.clean else CHECKED_UNCLEAN_BYTES
+    small = folder.database.stat().st_size < most
     checks = ["PRAGMA quick_check(1)"] if small else ["PRAGMA quick_check(facts)", "PRAGMA quick_check(snapshots)"]
     for check in checks:
         for (verdict,) in writer.execute(check):
             if verdict != "ok":
                 raise DamagedStoreError(f"The store in {folder.path} is damaged: {verdict}. Restore a backup.")
+    mark.settle(seq, clean=False)
+    return seq

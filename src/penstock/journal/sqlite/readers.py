@@ -1,7 +1,7 @@
 """Reading messages back, from any thread, while the writer goes on.
 
-The rule kept here: an answer is complete or an error. Every row is checked, and a missing message above the
-topic's floor is damage; a reader holds its view of the database only while it fetches, never while it decodes.
+An answer is complete or an error: every row is checked, and a missing message above the topic's floor is damage. A
+reader holds its view of the database only while it fetches, never while it decodes.
 """
 
 from __future__ import annotations

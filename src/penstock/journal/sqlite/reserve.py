@@ -1,7 +1,7 @@
 """Space put aside: a file that is given up when the disk is full, so that acks and deletes still fit.
 
-The rule kept here: after the reserve was released the journal calls itself full until the disk has room for the
-reserve again and some more; then the reserve is taken back first and new messages second.
+After the reserve was released the journal is full until the disk has room for the reserve again and some more; then
+the reserve is taken back first and new messages second.
 """
 
 from __future__ import annotations
@@ -49,19 +49,12 @@ class Reserve:
         if _held(self._path) >= self.size:
             return True
         try:
-            _allocate(self._path, self.size)
+            with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "rb+") as file:
+                os.posix_fallocate(file.fileno(), 0, self.size)
             return True
         except OSError:
             self._path.unlink(missing_ok=True)
             return False
-
-
-def _allocate(path: Path, size: int) -> None:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        os.posix_fallocate(handle, 0, size)
-    finally:
-        os.close(handle)
 
 
 def _held(path: Path) -> int:

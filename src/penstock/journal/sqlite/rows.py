@@ -1,7 +1,7 @@
 """Rows with a checksum: how facts, batches and snapshots are sealed before they are written and checked when read.
 
-The rule kept here: the checksum covers the table, the key columns and the body, so that a row that changed, moved
-or was swapped with another is noticed. What fails the check is a DamagedStoreError, never an empty answer.
+The checksum covers the table, the key columns and the body, so that a row that changed, moved or was swapped with
+another is noticed. What fails the check is a DamagedStoreError, never an empty answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The log read by a process of its own, at full speed, while the writer's process goes on.
 
-The rule kept here: a scan never holds a view of the database while somebody consumes what it found, so the writer's
-log can be moved along under the longest scan; every row is checked before it is handed out.
+A scan never holds a view of the database while its results are consumed, so the writer's log can be moved along
+under the longest scan; every row is checked before it is handed out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.journal.sqlite.readers import Readers
 from penstock.journal.sqlite.rows import Row, check_batch, first_of, require_between
 
 FETCH_BYTES = 4 << 20  # read under one view
-PLACES_KEPT = 64  # whoever cuts a range asks for the same batches again and again
+PLACES_KEPT = 64  # cutting a range asks for the same batches again and again
 
 
 class Places(NamedTuple):
@@ -133,16 +133,13 @@ class LogScanner:
             rows: list[Row] = reader.execute(SQL["last_batch_between"], span).fetchall() if places is None else []
         if rows:
             places = _places(rows[0], *span)
-            self._remember(rows[0][0], places)
+            with self._lock:
+                if len(self._known) >= PLACES_KEPT:
+                    del self._known[next(iter(self._known))]
+                self._known[rows[0][0]] = places
         if places is None or offset - places.first >= len(places.positions):
             raise _gap(topic, offset, offset + 1)
         return places
-
-    def _remember(self, key: int, places: Places) -> None:
-        with self._lock:
-            if len(self._known) >= PLACES_KEPT:
-                del self._known[next(iter(self._known))]
-            self._known[key] = places
 
 
 def _places(row: Row, low: int, high: int) -> Places:

@@ -1,8 +1,4 @@
-"""The write-ahead log: how long it is, and when its pages move into the database.
-
-The rule kept here: the log stays small. It is moved along in idle moments, by the writer after a commit that made
-it long, and beyond a limit the writer waits for the readers so that it can start again from the front.
-"""
+"""The write-ahead log: how long it is, and when its pages move into the database, so that it stays small."""
 
 from __future__ import annotations
 
@@ -11,8 +7,8 @@ import apsw
 from penstock.journal.sqlite.connection import PAGE_BYTES
 
 IDLE_PAGES = (4 << 20) // PAGE_BYTES  # maintain() moves a log of this length along
-BUSY_PAGES = (16 << 20) // PAGE_BYTES  # a commit does, if nobody called maintain()
-LIMIT_PAGES = (40 << 20) // PAGE_BYTES  # and from here on it insists
+BUSY_PAGES = (16 << 20) // PAGE_BYTES  # a commit does, if maintain() was not called
+LIMIT_PAGES = (40 << 20) // PAGE_BYTES  # and from here on it waits for the readers, to start again from the front
 TIGHT_PAGES = (1 << 20) // PAGE_BYTES  # on a full disk the log gives its own space back as well
 
 
