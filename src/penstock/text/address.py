@@ -1,7 +1,4 @@
-"""Where an endpoint is: `host:port`, `[::1]:9123`, or `unix:path`.
-
-The rule kept here: an address is understood or refused at once, not when somebody connects.
-"""
+"""Where an endpoint is: `host:port`, `[::1]:9123`, or `unix:path`."""
 
 from __future__ import annotations
 

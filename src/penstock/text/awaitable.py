@@ -1,7 +1,6 @@
-"""AsyncClient: the text protocol for programs with an event loop.
+"""AsyncClient: the text protocol for programs with an event loop; any number of tasks may use it.
 
-The rule kept here: it is a session and a transport, nothing else. Any number of tasks may use it. What they ask within
-one turn of the loop leaves in one write; a lost connection is made anew in the background.
+What they ask within one turn of the loop leaves in one write; a lost connection is made anew in the background.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class AsyncClient:
         await self.close()
 
     async def connect(self) -> None:
-        """Optional: connect now, and fail now if nobody answers."""
+        """Optional: connect now, and fail now if that is not possible."""
         if self._keeper is None:
             try:
                 async with asyncio.timeout(self._timeout_seconds):
@@ -80,18 +79,15 @@ class AsyncClient:
                 await keeper
         link, self._link = self._link, None
         if link is not None and link.transport is not None:
-            await self._close_link(link, link.transport)
+            if self._session.outgoing:
+                link.transport.write(bytes(self._session.outgoing))
+            if link.transport.can_write_eof() and self._tls is None:
+                link.transport.write_eof()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(link.lost, self._timeout_seconds)
+            link.transport.close()
         self._session.lost()
         self._session.give_up(UnavailableError("The client is closed"))
-
-    async def _close_link(self, link: _Link, transport: asyncio.Transport) -> None:
-        if self._session.outgoing:
-            transport.write(bytes(self._session.outgoing))
-        if transport.can_write_eof() and self._tls is None:
-            transport.write_eof()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(link.lost, self._timeout_seconds)
-        transport.close()
 
     # ------------------------------------------------------------------ messages
 
@@ -108,19 +104,16 @@ class AsyncClient:
                 answered.set_result(None)
 
         sends = self._session.send(queue, contents, on_done)
-        if sends:
-            await self._answer_of(answered)
+        try:
+            if sends:
+                await asyncio.wait_for(answered, self._timeout_seconds)
+        except TimeoutError as error:
+            sentence = f"No answer within {self._timeout_seconds:g} seconds: whether it was sent is not known"
+            raise UnavailableError(sentence) from error
         for each in sends:
             if each.error is not None:
                 raise each.error
         return [each.id for each in sends]
-
-    async def _answer_of(self, answered: asyncio.Future[None]) -> None:
-        try:
-            await asyncio.wait_for(answered, self._timeout_seconds)
-        except TimeoutError as error:
-            sentence = f"No answer within {self._timeout_seconds:g} seconds: whether it was sent is not known"
-            raise UnavailableError(sentence) from error
 
     async def consume(
         self, queue: str, *, window: int = 100, wait_seconds: float | None = None
@@ -130,7 +123,7 @@ class AsyncClient:
         changed = asyncio.Event()
         stream = self._session.consume(queue, window, changed.set)
         try:
-            while await self._something(stream, changed, wait_seconds):
+            while await self._wait_for_more(stream, changed, wait_seconds):
                 if stream.error is not None:
                     raise stream.error
                 yield stream.arrived.popleft()
@@ -138,7 +131,7 @@ class AsyncClient:
             if self._session.streams.get(queue) is stream:
                 self._session.cancel(queue)
 
-    async def _something(self, stream: Stream, changed: asyncio.Event, wait_seconds: float | None) -> bool:
+    async def _wait_for_more(self, stream: Stream, changed: asyncio.Event, wait_seconds: float | None) -> bool:
         while not stream.arrived and stream.error is None:
             changed.clear()
             try:

@@ -1,7 +1,7 @@
 """Client: the text protocol for programs and scripts that block. One thread at a time may use it.
 
-The rule kept here: it is a session and a socket, nothing else. A send returns when the message is durable; a lost
-connection is made anew, and what it left unanswered is sent again, so that a message may arrive twice, but never not.
+A send returns when the message is durable; a lost connection is made anew, and what it left unanswered is sent again,
+so that a message may arrive twice.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class Client:
         rest = iter(contents)
         while some := list(islice(rest, _AT_ONCE)):
             sends += self._session.send(queue, some)
-            self._hear_answers(until, _UNANSWERED_MAX)  # if both ends only wrote, both would wait for ever
-        self._hear_answers(until, 0)
+            self._read_answers(until, _UNANSWERED_MAX)  # if both ends only wrote, both would wait for ever
+        self._read_answers(until, 0)
         for each in sends:
             if each.error is not None:
                 raise each.error
         return [each.id for each in sends]
 
-    def _hear_answers(self, until: float, unanswered_max: int) -> None:
+    def _read_answers(self, until: float, unanswered_max: int) -> None:
         while self._session.unanswered > unanswered_max:
             if not self._read(until):
                 self._drop()
@@ -138,7 +138,7 @@ class Client:
             self._drop()  # the next read connects again
 
     def _read(self, until: float | None) -> bool:
-        """Hear what the endpoint says next, through as many connections as it takes; False when the time is over."""
+        """Read what the endpoint sends next, through as many connections as it takes; False when the time is over."""
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
             return False
@@ -147,22 +147,19 @@ class Client:
                 self._connect(time.monotonic() + self._timeout_seconds if until is None else until)
             assert self._socket is not None, "just connected"
             self._socket.settimeout(left)
-            self._hear(self._socket.recv(_READ_BYTES))
+            data = self._socket.recv(_READ_BYTES)
+            if data:
+                self._session.receive(data)
+            else:
+                self._drop()
         except TimeoutError:
             return False
         except OSError:
             self._drop()
-        return True
-
-    def _hear(self, data: bytes) -> None:
-        if not data:
-            self._drop()
-            return
-        try:
-            self._session.receive(data)
         except UnavailableError:
             self._drop()
             raise
+        return True
 
     def _drop(self) -> None:
         connection, self._socket = self._socket, None

@@ -1,7 +1,4 @@
-"""Error codes of the protocol as exceptions of the one tree.
-
-The rule kept here: a code nobody knows, from a newer endpoint, is still an error of its own, never ignored.
-"""
+"""Error codes of the protocol as exceptions of the one tree; a code from a newer endpoint is a plain PenstockError."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a client of the text protocol knows: what it asked for, what it was given, what it still waits for.
 
-The rule kept here: no I/O. Bytes that arrived go in, bytes to send come out of `outgoing`. A session outlives its
-connections: what a lost one left unanswered is asked again on the next, and what it held is no longer ours.
+There is no I/O: bytes that arrived go in, bytes to send come out of `outgoing`. A session outlives its connections:
+what a lost one left unanswered is asked again on the next, and what it held is no longer ours.
 """
 
 from __future__ import annotations
@@ -12,38 +12,15 @@ from functools import partial
 
 from penstock.errors import PenstockError, UnavailableError
 from penstock.text.errors import error_of
-from penstock.wire.textframes import (
-    ACKNOWLEDGE,
-    CODE,
-    CONFIRM,
-    CONSUME,
-    CONTENT,
-    COUNT,
-    DELAY,
-    DISPATCH,
-    ERROR,
-    ID,
-    ID_BYTES,
-    NAME_BYTES_MAX,
-    QUEUE,
-    REFUSED,
-    RETURN,
-    SEND,
-    SENTENCE,
-    UNREAD,
-    Frame,
-    FrameError,
-    FrameReader,
-    encode,
-)
+from penstock.wire import textframes as t
 
 VERSION = 2
 CONTENT_BYTES_MAX = 1 << 30  # what the endpoint allows is its business; this only bounds a broken one
 
 _MAXIMA = {
-    DISPATCH: {QUEUE: NAME_BYTES_MAX, CONTENT: CONTENT_BYTES_MAX, ID: ID_BYTES},
-    CONFIRM: {QUEUE: NAME_BYTES_MAX, ID: ID_BYTES},
-    ERROR: {CODE: 64, SENTENCE: 4096, REFUSED: 3, QUEUE: NAME_BYTES_MAX, ID: ID_BYTES},
+    t.DISPATCH: {t.QUEUE: t.NAME_BYTES_MAX, t.CONTENT: CONTENT_BYTES_MAX, t.ID: t.ID_BYTES},
+    t.CONFIRM: {t.QUEUE: t.NAME_BYTES_MAX, t.ID: t.ID_BYTES},
+    t.ERROR: {t.CODE: 64, t.SENTENCE: 4096, t.REFUSED: 3, t.QUEUE: t.NAME_BYTES_MAX, t.ID: t.ID_BYTES},
 }
 
 
@@ -58,9 +35,6 @@ class Pending:
         self.error: PenstockError | None = None
         self.on_done = on_done
 
-    @property
-    def done(self) -> bool:
-        return bool(self.id) or self.error is not None
 
     def settle(self, *, message_id: str = "", error: PenstockError | None = None) -> None:
         self.id, self.error = message_id, error
@@ -80,11 +54,11 @@ class Message:
         self._settle: Callable[[Message, float | None], bool] | None = settle
 
     def ack(self) -> bool:
-        """It is done with. False if it was no longer ours: then somebody gets it again."""
+        """It is done with. False if it was no longer ours: then it is delivered again."""
         return self._once(None)
 
     def give_back(self, delay_seconds: float = 0) -> bool:
-        """Somebody shall get it again, now or later."""
+        """It shall be delivered again, now or later."""
         return self._once(max(0.0, delay_seconds))
 
     def _once(self, delay_seconds: float | None) -> bool:
@@ -119,7 +93,7 @@ class Session:
         self._pending: deque[Pending] = deque()
         self._connection = 0  # counts them: a message belongs to the one it came by
         self._connected = False
-        self._reader = FrameReader(_MAXIMA, line=False)
+        self._reader = t.FrameReader(_MAXIMA, line=False)
 
     @property
     def unanswered(self) -> int:
@@ -130,7 +104,7 @@ class Session:
     def connected(self) -> None:
         """A new connection: ask again for what the last one left open."""
         self._connected = True
-        self._reader = FrameReader(_MAXIMA, line=False)
+        self._reader = t.FrameReader(_MAXIMA, line=False)
         self.outgoing = bytearray(b"".join(pending.frame for pending in self._pending))
         for queue, stream in self.streams.items():
             self._ask(queue, stream.window)
@@ -160,7 +134,7 @@ class Session:
         name = queue.encode()
         sends = []
         for content in contents:
-            frame = encode(VERSION, SEND, ((QUEUE, name), (CONTENT, content)), line=False)
+            frame = t.encode(VERSION, t.SEND, ((t.QUEUE, name), (t.CONTENT, content)), line=False)
             sends.append(Pending(frame, on_done))
             self._write(frame)
         self._pending += sends
@@ -188,23 +162,23 @@ class Session:
             self.cancel(queue)
 
     def _unread(self, message: Message) -> None:
-        self._say(UNREAD, (QUEUE, message.queue.encode()), (ID, message.id.encode()))
+        self._request(t.UNREAD, (t.QUEUE, message.queue.encode()), (t.ID, message.id.encode()))
 
     def _ask(self, queue: str, window: int) -> None:
-        self._say(CONSUME, (QUEUE, queue.encode()), (COUNT, b"%d" % window))
+        self._request(t.CONSUME, (t.QUEUE, queue.encode()), (t.COUNT, b"%d" % window))
 
     def _settle(self, connection: int, message: Message, delay_seconds: float | None) -> bool:
         if connection != self._connection or not self._connected:
             return False
-        packages = [(QUEUE, message.queue.encode()), (ID, message.id.encode())]
+        packages = [(t.QUEUE, message.queue.encode()), (t.ID, message.id.encode())]
         if delay_seconds:
-            packages.append((DELAY, b"%d" % round(delay_seconds * 1000)))
-        self._say(ACKNOWLEDGE if delay_seconds is None else RETURN, *packages)
+            packages.append((t.DELAY, b"%d" % round(delay_seconds * 1000)))
+        self._request(t.ACKNOWLEDGE if delay_seconds is None else t.RETURN, *packages)
         self._flush()
         return True
 
-    def _say(self, kind: int, *packages: tuple[int, bytes]) -> None:
-        self._write(encode(VERSION, kind, packages, line=False))
+    def _request(self, kind: int, *packages: tuple[int, bytes]) -> None:
+        self._write(t.encode(VERSION, kind, packages, line=False))
 
     def _write(self, frame: bytes) -> None:
         if self._connected:
@@ -219,19 +193,19 @@ class Session:
             while at < len(data):
                 frame, at = self._reader.read(data, at)
                 if frame is not None:
-                    self._hear(frame)
-        except (FrameError, KeyError, ValueError) as error:
+                    self._handle(frame)
+        except (t.FrameError, KeyError, ValueError) as error:
             raise UnavailableError(f"The endpoint does not speak the text protocol: {error}") from error
 
-    def _hear(self, frame: Frame) -> None:
+    def _handle(self, frame: t.Frame) -> None:
         packages = dict(frame.packages)
-        if frame.type == DISPATCH:
-            self._arrive(packages[QUEUE].decode(), packages[CONTENT], packages[ID].decode())
-        elif frame.type == CONFIRM:
-            self._answer(message_id=packages[ID].decode())
-        elif frame.type == ERROR:
-            error = error_of(packages[CODE].decode(), packages[SENTENCE].decode())
-            self._fail(int(packages.get(REFUSED, b"0")), packages.get(QUEUE, b"").decode(), error)
+        if frame.type == t.DISPATCH:
+            self._arrive(packages[t.QUEUE].decode(), packages[t.CONTENT], packages[t.ID].decode())
+        elif frame.type == t.CONFIRM:
+            self._answer(message_id=packages[t.ID].decode())
+        elif frame.type == t.ERROR:
+            error = error_of(packages[t.CODE].decode(), packages[t.SENTENCE].decode())
+            self._fail(int(packages.get(t.REFUSED, b"0")), packages.get(t.QUEUE, b"").decode(), error)
 
     def _arrive(self, queue: str, content: bytes, message_id: str) -> None:
         message = Message(queue, content, message_id, partial(self._settle, self._connection))
@@ -250,9 +224,9 @@ class Session:
 
     def _fail(self, refused: int, queue: str, error: PenstockError) -> None:
         stream = self.streams.get(queue)
-        if refused == SEND:
+        if refused == t.SEND:
             self._answer(error=error)
-        elif refused == CONSUME and stream is not None:
+        elif refused == t.CONSUME and stream is not None:
             stream.error = error
             stream.changed()
         # Anything else is an ack or a return of what is no longer ours, and changes nothing.

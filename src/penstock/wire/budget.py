@@ -6,10 +6,9 @@
         ...
     account.close()                     # always, when the connection or request is over: nothing of it stays charged
 
-The rule kept here: nobody ever waits for memory, so nobody can wait for each other. When the budget is spent somebody
-is refused at once: whoever has held something for longer than `patience_seconds`, the oldest first; if nobody has, the
-one who began last, which may be the one who asks. So the oldest request goes on until its patience is used up, and
-slow peers make way for quick ones. Only what cannot be given up any more (`keep`) is never taken away.
+Nothing ever waits for memory, so there is no deadlock. When the budget is spent one account is refused at once: the
+oldest that has held something for longer than `hold_seconds`; if there is none, the youngest, which may be the one
+that asks. So slow peers make way for quick ones. What cannot be given up any more (`keep`) is never taken away.
 """
 
 from __future__ import annotations
@@ -20,33 +19,40 @@ from collections.abc import Callable
 from types import MethodType
 from weakref import WeakMethod
 
-PATIENCE_SECONDS = 5.0
+HOLD_SECONDS = 5.0
 SMALL_BYTES = 4096  # what one peer holds below this need not be charged
+_GATHERED_BYTES = 64 << 10
+
+
+def gather(pieces: list[bytes | bytearray], piece: bytes) -> None:
+    """Append a piece; small ones are joined, so that a body in single bytes does not become a list of them."""
+    if len(piece) >= SMALL_BYTES:
+        pieces.append(piece)
+    elif pieces and isinstance(last := pieces[-1], bytearray) and len(last) < _GATHERED_BYTES:
+        last += piece
+    else:
+        pieces.append(bytearray(piece))
 
 
 class Budget:
     def __init__(
-        self,
-        limit_bytes: int = 0,
-        *,
-        patience_seconds: float = PATIENCE_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
+        self, limit_bytes: int = 0, *, hold_seconds: float = HOLD_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`limit_bytes` 0: everything is counted and nothing refused."""
         self.limit_bytes = limit_bytes
         self.in_use_bytes = 0
         self.refusals = 0  # requests refused and answers given up because the budget was spent
         self.most_bytes = limit_bytes or math.inf
-        self._patience = patience_seconds
+        self._hold_seconds = hold_seconds
         self._clock = clock
-        self._claims: dict[Account, float] = {}  # who could give something up, and since when, in this order
+        self._claims: dict[Account, float] = {}  # which could give something up, and since when, in this order
 
     def account(self, give_up: Callable[[], None] | None) -> Account:
         """`give_up` is called when others need the memory: refuse what is being read, or abort what is not taken.
 
         It must not raise, and the account is empty afterwards, whatever it does. An account does not keep the object
-        alive whose method it is: a connection and its accounts go as soon as nobody needs them (a class with slots
-        needs one for `__weakref__`). Without `give_up` what is charged is at work, and never taken away.
+        alive whose method it is (a class with slots needs one for `__weakref__`). Without `give_up` what is charged
+        is at work, and never taken away.
         """
         if give_up is None:
             return Account(self, None)
@@ -55,22 +61,18 @@ class Budget:
     # What an account calls.
 
     def make_room(self, asking: Account, size: int) -> bool:
-        """Have others give up until so many bytes more fit; False if the one who asks has to."""
+        """Have others give up until so many bytes more fit; False if the one that asks has to."""
         if asking.held_bytes + size > self.most_bytes:
             return False
         while self.in_use_bytes + size > self.most_bytes:
-            victim = self._victim(asking)
-            if victim is asking:
+            refused = next(iter(self._claims), asking)
+            if self._clock() - self._claims.get(refused, math.inf) <= self._hold_seconds:
+                refused = next(reversed(self._claims), asking) if asking.held_bytes else asking
+            if refused is asking:
                 return False
             self.refusals += 1
-            victim.take_away()
+            refused.take_away()
         return True
-
-    def _victim(self, asking: Account) -> Account:
-        oldest = next(iter(self._claims), asking)
-        if self._clock() - self._claims.get(oldest, math.inf) > self._patience:
-            return oldest
-        return next(reversed(self._claims), asking) if asking.held_bytes else asking
 
     def enter(self, account: Account) -> None:
         self._claims[account] = self._clock()

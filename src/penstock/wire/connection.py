@@ -1,9 +1,7 @@
 """One HTTP/1.1 connection: it reads requests, has them answered one after the other, and keeps its deadlines.
 
-The rule kept here: answers leave in the order the requests came, reading pauses while the peer does not read or
-too many requests wait, what is held is charged to the server's budget, and a connection ends by its peer, its last
-request, a refusal, a deadline or the stop of the server, in every case without an exception that reaches the event
-loop.
+Answers leave in the order the requests came, reading pauses while the peer does not read or too many requests wait,
+and what is held is charged to the server's budget. No exception reaches the event loop, however a connection ends.
 """
 
 from __future__ import annotations
@@ -91,13 +89,13 @@ class HttpConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._peer_done = True
-        self._tell_left()
+        self._notify_left()
         return self.work is not None and not self._ending  # True: we still have answers to send
 
     def connection_lost(self, exc: Exception | None) -> None:
         # Work in progress is not cancelled: what the peer asked for may be half done, and must be done whole.
         self._ending = True
-        self._tell_left()
+        self._notify_left()
         self._forget_input()
         self._reader.close()
         self._transport = None
@@ -105,7 +103,7 @@ class HttpConnection(asyncio.Protocol):
         self._release()
         self._host.connections.remove(self)
 
-    def _tell_left(self) -> None:
+    def _notify_left(self) -> None:
         """An answer that only waits for something need not wait for a peer that has gone."""
         if self._asked is not None and self._asked.on_left is not None:
             self._asked.on_left()
@@ -130,8 +128,13 @@ class HttpConnection(asyncio.Protocol):
         if now >= self._write_deadline:
             self._host.connections.count("not_reading")
             self.abort()
+        elif now >= self._read_deadline and self._ending:
+            self.abort()
+        elif now >= self._read_deadline and self._reader.stage is Stage.WAITING:
+            self._host.connections.count("idle")
+            self._end(linger=False)
         elif now >= self._read_deadline:
-            self._overdue()
+            self._refuse(408)
 
     def wind_down(self) -> None:
         """The server stops: finish what was begun, begin nothing."""
@@ -225,15 +228,6 @@ class HttpConnection(asyncio.Protocol):
         else:
             seconds = limits.head_seconds if stage is Stage.HEAD else limits.body_seconds
             self._read_deadline = self._host.clock() + seconds
-
-    def _overdue(self) -> None:
-        if self._ending:
-            self.abort()
-        elif self._reader.stage is Stage.WAITING:
-            self._host.connections.count("idle")
-            self._end(linger=False)
-        else:
-            self._refuse(408)
 
     def _refuse(self, status: int) -> None:
         self._reader.refuse(status)

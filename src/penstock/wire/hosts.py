@@ -1,7 +1,7 @@
 """Which names and addresses mean this machine, and which Host headers a door answers to.
 
-The rule kept here: a page in the user's browser may point its own name at 127.0.0.1 (DNS rebinding), but it can choose
-neither the Host nor the Origin that its browser sends. A door bound to loopback answers only to names of this machine.
+A page in the user's browser may point its own name at 127.0.0.1 (DNS rebinding), but it can choose neither the Host
+nor the Origin that its browser sends. So a door bound to loopback answers only to names of this machine.
 """
 
 from __future__ import annotations

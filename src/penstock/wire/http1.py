@@ -4,8 +4,8 @@
     host, port = await server.start("127.0.0.1", 0)
     await server.stop(grace_seconds=5)
 
-The rule kept here: a peer can only ever harm its own connection. Limits hold before memory is taken, deadlines are
-absolute, and nothing about an unexpected failure reaches the peer but its status.
+Limits hold before memory is taken, deadlines are absolute, and nothing about an unexpected failure reaches the peer
+but its status.
 """
 
 from __future__ import annotations
@@ -51,10 +51,8 @@ class HttpServer:
         self.limits = limits = limits or HttpLimits()
         self.budget = budget or Budget()
         self.clock = clock
-        self.connections = (
-            connections
-            if connections is not None
-            else Connections(
+        if connections is None:
+            connections = Connections(
                 log=log,
                 counts=Counter() if counts is None else counts,
                 connections_max=limits.connections_max,
@@ -63,7 +61,7 @@ class HttpServer:
                 linger_seconds=limits.linger_seconds,
                 clock=clock,
             )
-        )
+        self.connections = connections
         self.connections.on_sweep.append(self._set_date)
         self.counts = self.connections.counts
         self._set_date()

@@ -1,8 +1,4 @@
-"""HTTP/1.1 requests and responses as plain records, and how a response becomes bytes.
-
-The rule kept here: no header can smuggle a line. Whatever a response is made of, its head has exactly the lines
-it was given, or `encode` raises and the peer gets a bare 500 instead.
-"""
+"""HTTP/1.1 requests and responses as plain records, and how a response becomes bytes."""
 
 from __future__ import annotations
 
@@ -64,7 +60,7 @@ def encode(response: Response, *, date: str, connection: str = "", head_only: bo
         lines.append(f"Connection: {connection}\r\n")
     head = "".join(lines)
     if head.count("\n") != len(lines) or head.count("\r") != len(lines) or "\0" in head:
-        raise ValueError("a response header holds a line break")
+        raise ValueError("a response header holds a line break")  # it could smuggle a header or a whole response
     encoded = f"{_status_line(status)}{head}\r\n".encode("latin-1")
     return encoded if head_only or status in _BODILESS else encoded + body
 

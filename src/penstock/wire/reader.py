@@ -2,8 +2,8 @@
 
     WAITING -> HEAD -> BODY -> WAITING ...         any stage -> CLOSED (refused, or the peer's last request)
 
-The rule kept here: a limit is checked before what it limits is stored, and bytes can only lead to turns (a request
-to answer, or a refusal that ends the connection), never to an exception. No request body is ever decompressed.
+A limit is checked before what it limits is stored, and bytes can only lead to turns (a request to answer, or a
+refusal that ends the connection), never to an exception. No request body is ever decompressed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 import httptools
 
+from penstock.wire.budget import gather
 from penstock.wire.message import Request
-
-_SMALL = 4096
-_GATHERED = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class RequestReader:
             self._enter(Stage.CLOSED)
 
     def forget(self) -> None:
-        """Nobody will read on: what has come of a request need not be kept."""
+        """Reading ends: what has come of a request need not be kept."""
         self._clear()
 
     def close(self) -> None:
@@ -167,7 +165,6 @@ class RequestReader:
             self._body_follows = False
             return
         self._index = dict(self._headers)
-        self._old_version = self._check_version()
         self._check_head()
         self._enter(Stage.BODY)
 
@@ -178,19 +175,9 @@ class RequestReader:
         if self.body_bytes > self._limits.body_bytes_max:
             self._fail(413)
         if self._chunks:
-            self._hold(body)
+            gather(self._chunks, body)
         else:
-            self._chunks.append(body)
-
-    def _hold(self, piece: bytes) -> None:
-        """Small pieces are gathered, so that a body in single bytes does not become a list of them."""
-        chunks = self._chunks
-        if len(piece) >= _SMALL:
-            chunks.append(piece)
-        elif isinstance(last := chunks[-1], bytearray) and len(last) < _GATHERED:
-            last += piece
-        else:
-            chunks.append(bytearray(piece))
+            self._chunks.append(body)  # most bodies come in one piece, which is not copied
 
     def on_message_complete(self) -> None:
         self._quiet_bytes = 0
@@ -212,18 +199,19 @@ class RequestReader:
         if size > self._limits.head_bytes_max:
             self._fail(431)
 
-    def _check_version(self) -> bool:
-        version = self._parser.get_http_version()
+    def _check_head(self) -> None:
+        index, version = self._index, self._parser.get_http_version()
         if version not in ("1.1", "1.0"):
             self._fail(505)
-        return version == "1.0"
-
-    def _check_head(self) -> None:
-        index = self._index
+        self._old_version = version == "1.0"
         if "host" not in index and not self._old_version:
             self._fail(400)
-        if len(index) != len(self._headers):
-            self._check_repeats()
+        if len(index) != len(
+            self._headers
+        ):  # two hosts or two lengths would mean different things to different readers
+            names = [name for name, _ in self._headers]
+            if any(names.count(name) > 1 for name in ("host", "content-length", "transfer-encoding")):
+                self._fail(400)
         self._method = self._parser.get_method()
         if self._method == b"CONNECT":
             self._fail(501)
@@ -232,15 +220,6 @@ class RequestReader:
         # Asked again here, because the parser of a declined upgrade has not seen these headers.
         connection = index.get("connection", "").lower()
         self._keep_alive = "keep-alive" in connection if self._old_version else connection != "close"
-        self._check_framing(index)
-
-    def _check_repeats(self) -> None:
-        """Two hosts or two lengths would mean different things to different readers."""
-        names = [name for name, _ in self._headers]
-        if any(names.count(name) > 1 for name in ("host", "content-length", "transfer-encoding")):
-            self._fail(400)
-
-    def _check_framing(self, index: dict[str, str]) -> None:
         coding = index.get("transfer-encoding")
         if coding is not None and (self._old_version or coding.lower() != "chunked"):
             self._fail(501)
@@ -249,12 +228,9 @@ class RequestReader:
             self._fail(413)
         self._has_body = coding is not None or self._length > 0
         if "expect" in index:
-            self._check_expectation(index["expect"])
-
-    def _check_expectation(self, expectation: str) -> None:
-        if expectation.lower() != "100-continue":
-            self._fail(417)
-        self.continue_owed = self._has_body and not self._old_version
+            if index["expect"].lower() != "100-continue":
+                self._fail(417)
+            self.continue_owed = self._has_body and not self._old_version
 
     def _fail(self, status: int) -> NoReturn:
         self._refusal = status

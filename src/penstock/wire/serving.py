@@ -4,7 +4,7 @@
     host, port = await connections.listen(lambda: Protocol(connections), "127.0.0.1", 0)
     await connections.stop(grace_seconds=5)
 
-The rule kept here: one timer for all deadlines of a door, a log line a second however many peers come, and when it has
+One timer serves all deadlines of a door, there is one log line a second however many peers come, and when it has
 stopped no connection is left, whatever its peer does.
 """
 

@@ -1,13 +1,15 @@
 """The frames of the text protocol (docs/text-protocol.md), without I/O and the same for both ends of a connection.
 
-The rule kept here: bytes in any chunking give the same frames; a content is refused on its header, before anything is
-kept for it, and is copied once. What cannot be read as a frame is a FrameError, after which the reader is done.
+Bytes in any chunking give the same frames; a content is refused on its header, before anything is kept for it, and is
+copied once. What cannot be read as a frame is a FrameError, after which the reader is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
+
+from penstock.wire.budget import gather
 
 SEND, CONSUME, DISPATCH, ACKNOWLEDGE, CONFIRM, RETURN, ERROR, UNREAD = range(1, 9)
 QUEUE, CONTENT, ID, COUNT, DELAY, CODE, SENTENCE, REFUSED = range(1, 9)
@@ -19,15 +21,13 @@ DIGITS = 33  # of a content length
 ID_BYTES = 32
 NAME_BYTES_MAX = 256
 NUMBER_DIGITS_MAX = 10
-STRAY_BYTES_MAX = 1024  # of a package nobody asked for
+STRAY_BYTES_MAX = 1024  # of a package that its message does not know
 
 # How long a content may be (T-060), by message type and package type; what is not listed is stray.
 Maxima: TypeAlias = Mapping[int, Mapping[int, int]]
 
 _LF, _H, _P = b"\nHP"
 _HEADER, _FRAMING, _PACKAGE, _CONTENT = range(4)
-_SMALL = 4096  # pieces below this are gathered, so that a body in single bytes does not become a list of them
-_GATHERED = 64 << 10
 
 
 class Frame(NamedTuple):
@@ -90,7 +90,7 @@ class FrameReader:
         return self._held_bytes + sum(len(content) for _, content in self._packages)
 
     def forget(self) -> None:
-        """Nobody will read on: what has come of a message need not be kept."""
+        """Reading ends: what has come of a message need not be kept."""
         self._stage, self._need = _HEADER, HEADER_BYTES
         self._held, self._held_bytes, self._packages = [], 0, []
 
@@ -146,13 +146,7 @@ class FrameReader:
         return part, end
 
     def _hold(self, piece: bytes) -> None:
-        held = self._held
-        if len(piece) >= _SMALL:
-            held.append(piece)
-        elif held and isinstance(held[-1], bytearray) and len(held[-1]) < _GATHERED:
-            held[-1] += piece
-        else:
-            held.append(bytearray(piece))
+        gather(self._held, piece)
         self._held_bytes += len(piece)
 
     # Stages.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.wire.budget import Account, Budget
 
-PATIENCE = 5.0
+HOLD = 5.0
 
 
 class Harness:
@@ -18,7 +18,7 @@ class Harness:
 
     def __init__(self, limit_bytes: int) -> None:
         self.now = 100.0
-        self.budget = Budget(limit_bytes, patience_seconds=PATIENCE, clock=lambda: self.now)
+        self.budget = Budget(limit_bytes, hold_seconds=HOLD, clock=lambda: self.now)
         self.given_up: list[str] = []
         self.accounts: dict[str, Account] = {}
 
@@ -74,7 +74,7 @@ def test_who_holds_something_for_long_makes_way_first() -> None:
     harness = Harness(100)
     slow, quick = harness.account("slow"), harness.account("quick")
     assert slow.charge(90)
-    harness.now += PATIENCE + 1
+    harness.now += HOLD + 1
     assert quick.charge(50)
     assert harness.given_up == ["slow"]
     assert harness.budget.in_use_bytes == 50
@@ -85,7 +85,7 @@ def test_what_is_at_work_is_charged_and_not_taken_away() -> None:
     working = harness.account("working")
     assert working.charge(90)
     working.keep()
-    harness.now += PATIENCE + 1
+    harness.now += HOLD + 1
     assert not harness.account("other").charge(20)
     assert harness.given_up == []
     working.close()
@@ -96,7 +96,7 @@ def test_an_account_that_can_give_up_nothing_is_charged_and_not_taken_away() -> 
     harness = Harness(100)
     working = harness.budget.account(None)
     assert working.charge(90)
-    harness.now += PATIENCE + 1
+    harness.now += HOLD + 1
     assert not harness.account("other").charge(20)
     working.close()
     assert harness.account("other").charge(20)
@@ -149,7 +149,7 @@ def test_an_account_does_not_keep_its_owner_alive() -> None:
         assert seen() is None
     finally:
         gc.enable()
-    harness.now += PATIENCE + 1
+    harness.now += HOLD + 1
     assert harness.account("other").charge(60), "what nobody holds any more can be taken away"
     assert harness.budget.in_use_bytes == 60
 
