@@ -1,7 +1,6 @@
 """The command line: the list of its commands, which are in `commands/`.
 
-The rule kept here: nothing heavy is imported before a command needs it, so that `penstock --help` is instant; and a
-user never sees a traceback for something a user can get wrong.
+Nothing heavy is imported before a command needs it, so that `penstock --help` is instant.
 """
 
 from __future__ import annotations
@@ -15,12 +14,7 @@ from penstock.commands.pipeline import app as pipeline_app
 from penstock.commands.serve import serve
 from penstock.commands.text import app as text_app
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(text_app, name="text")
 app.add_typer(pipeline_app, name="pipeline")
 app.command()(azurite)
@@ -29,8 +23,7 @@ app.command()(serve)
 
 @app.callback()
 def penstock(
-    *,
-    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=print_version)] = False,
+    *, version: Annotated[bool, typer.Option("--version", is_eager=True, callback=print_version)] = False
 ) -> None:
     """Penstock, a durable message broker."""
 

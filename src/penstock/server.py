@@ -3,8 +3,8 @@
     open the parts -> start the doors -> banner and ready file -> wait for a signal or a journal failure
     -> no longer ready -> stop the doors -> close the queue
 
-The rule kept here: whatever goes wrong ends in one sentence and an exit code (1 operational, 3 the journal failed),
-and nothing that was opened stays open. `assembly` builds the parts.
+Whatever goes wrong ends in one sentence and an exit code (1 operational, 3 the journal failed), and nothing that was
+opened stays open.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ EXIT_OPERATIONAL, EXIT_USAGE, EXIT_JOURNAL_FAILED = 1, 2, 3
 
 log = logging.getLogger("penstock.server")
 
-
 OpenParts: TypeAlias = "Callable[[Settings], Parts | Awaitable[Parts]]"
 
 
@@ -51,7 +50,13 @@ def run(settings: Settings, open_parts: OpenParts, *, out: TextIO | None = None,
     server = Server(settings, open_parts, out=out or sys.stdout)
     calm_collector()
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        import uvloop
+
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = uvloop.new_event_loop
+    except ImportError:
+        loop_factory = None
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
             code = runner.run(server.serve())
         log.info("stopped")
         return code
@@ -71,7 +76,10 @@ class Server:
         self._stop = asyncio.Event()
 
     async def serve(self) -> int:
-        self._watch_signals()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
+                loop.add_signal_handler(number, self.signalled, number)
         parts = await self._open()
         started: list[Door] = []
         try:
@@ -93,12 +101,6 @@ class Server:
             self._remove_ready_file()
             self._exit_now(128 + number)
         self._stop.set()
-
-    def _watch_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
-                loop.add_signal_handler(number, self.signalled, number)
 
     async def _open(self) -> Parts:
         try:
@@ -124,7 +126,7 @@ class Server:
             who = f"these doors ask nobody who they are: {', '.join(unguarded)}" if unguarded else "every door asks"
             log.warning("listening on %s: %s", self._settings.host, who)
         self._write_ready_file(doors)
-        with suppress(OSError):  # nobody reads our output; that is no reason to stop
+        with suppress(OSError):  # standard output may be closed; that is no reason to stop
             self._out.write(banner(self._settings, doors))
             self._out.flush()
         log.info("ready: %s", ", ".join(f"{door.name} {door.address}" for door in doors) or "no door is open")
@@ -168,7 +170,7 @@ class Server:
         try:
             with open(temporary, "w", encoding="utf-8", opener=partial(os.open, mode=0o644)) as file:
                 file.write(json.dumps(content) + "\n")
-            temporary.replace(path)  # whoever waits for the file never sees half of it
+            temporary.replace(path)  # a reader that waits for the file never sees half of it
         except OSError as error:
             raise ServeError(f"cannot write the ready file {path}: {_reason(error)}") from error
 
@@ -190,7 +192,7 @@ def banner(settings: Settings, doors: Sequence[Door]) -> str:
 
 
 async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
-    """One step of closing: a failure is told and does not keep the others from closing."""
+    """One step of closing: a failure is logged and does not keep the others from closing."""
     try:
         await step
     except PenstockError as error:
@@ -202,11 +204,3 @@ async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
 def _reason(error: OSError) -> str:
     """The system's own words. asyncio puts its own, longer ones in front of them."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

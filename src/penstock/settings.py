@@ -2,8 +2,8 @@
 
     flags  >  environment (PENSTOCK_HTTP_PORT=...)  >  TOML file (http_port = ..., or port = ... in [http])  >  defaults
 
-The rule kept here: a setting is one field, and everything else follows from it: its names, its default, its help and
-its line in docs/settings.md. A wrong value is refused with one sentence that names it as the user spelled it.
+A setting is one field, and everything else follows from it: its names, its default, its help and its line in
+docs/settings.md. A wrong value is refused with one sentence that names it as the user spelled it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,12 @@ def load_settings(
         sections[SETTINGS[name].section][SETTINGS[name].key] = value
     records = get_type_hints(Settings)
     settings = Settings(**sections.pop(""), **{door: records[door](**given) for door, given in sections.items()})
-    _refuse_shared_ports(settings)
+    taken: dict[int, str] = {}
+    for door in DOORS:
+        port = settings.port_of(door)
+        if port and port in taken:
+            raise InvalidArgumentError(f"{taken[port]} and {door}_port are both {port}; two doors need two ports")
+        taken[port or 0] = f"{door}_port"
     return settings
 
 
@@ -152,7 +157,7 @@ def installed_version() -> str:
 
 
 class Given(NamedTuple):
-    """A value as somebody gave it, and how they spelled its setting."""
+    """A value as the user gave it, and how its setting was spelled."""
 
     name: str
     value: object
@@ -184,7 +189,7 @@ def _in_file(config: Mapping[str, object]) -> Iterator[Given]:
 
 
 def _merge(values: dict[str, Any], source: Iterator[Given]) -> None:
-    """Lay one source over the lesser ones. A folder and memory exclude each other, and the last word counts."""
+    """Lay one source over the lesser ones. A folder and memory exclude each other; the last one given counts."""
     new: dict[str, Any] = {}
     spelled: dict[str, str] = {}
     for given in source:
@@ -207,12 +212,3 @@ def _read(given: Given) -> Any:
     except ValueError as error:
         shown = "" if known.secret else f", not {repr(given.value)[:60]}"
         raise InvalidArgumentError(f"{given.spelled}: expected {error}{shown}") from error
-
-
-def _refuse_shared_ports(settings: Settings) -> None:
-    taken: dict[int, str] = {}
-    for door in DOORS:
-        port = settings.port_of(door)
-        if port and port in taken:
-            raise InvalidArgumentError(f"{taken[port]} and {door}_port are both {port}; two doors need two ports")
-        taken[port or 0] = f"{door}_port"

@@ -1,7 +1,7 @@
 """`penstock azurite ...`: Azurite's command line, so that scripts which start Azurite's queue can start Penstock.
 
-The rule kept here: every spelling of Azurite's is accepted. What makes no difference here is accepted in silence, what
-belongs to its other services is told, and what cannot be done is refused with a sentence.
+Every flag of Azurite's is accepted. One that makes no difference here is ignored, one of its other services is
+logged, and one that asks for the impossible is refused with a sentence.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
         raise InvalidArgumentError("--oauth: only basic is known")
     if given["oauth"] and given["cert"] is None:
         raise InvalidArgumentError("--oauth needs --cert and --key: tokens are taken over TLS only")
-    # As with Azurite, the development account works from wherever this command was told to listen.
+    # As with Azurite, the development account works at whatever address this command listens on.
     accounts = environment.get("AZURITE_ACCOUNTS") or f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"
     folder = str(Path(given["location"]) / "penstock-data")
     store: dict[str, object] = {"memory": True} if given["in_memory"] else {"data": folder}

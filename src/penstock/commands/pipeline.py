@@ -1,7 +1,7 @@
 """`penstock pipeline run` and `penstock pipeline check`.
 
-The rule kept here: everything wrong is a sentence on standard error; exit code 0 means every flow did its work, 1 that
-one failed, 2 that nothing was started, 130 that Ctrl-C ended it.
+Everything wrong is a sentence on standard error; exit code 0 means every flow did its work, 1 that one failed, 2 that
+nothing was started, 130 that Ctrl-C ended it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _sentences() -> Iterator[None]:
 
 
 def _read(file: str, settings: list[str], endpoint: str | None, state: str | None, only: list[str]) -> Pipeline:
-    """The pipeline, with what the flags change. All problems of a file are told at once."""
+    """The pipeline, with what the flags change. All problems of a file are printed at once."""
     from penstock.spark.reading import choose, read_pipeline, ready_made
 
     named = {"endpoint": endpoint, "state": str(Path(state).absolute()) if state else None}
@@ -144,13 +144,13 @@ def _run(pipeline: Pipeline, place: Any, *, verbose: bool) -> int:
                 outcome = run_flows(session, pipeline, show=display.show, stop=stop.asked, logs=logs)
             finally:
                 display.close()
-            _tell(session, pipeline, outcome)
+            _print_outcome(session, pipeline, outcome)
         finally:
             session.stop()
     return EXIT_INTERRUPTED if stop.interrupted else EXIT_FAILED if outcome.failed else 0
 
 
-def _tell(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
+def _print_outcome(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
     """Tables on standard output, sentences about failures on standard error."""
     from rich.console import Console
 
@@ -159,7 +159,7 @@ def _tell(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
 
     console = Console()
     if not console.is_terminal:
-        console = Console(width=WIDE)  # nobody folds lines in a file
+        console = Console(width=WIDE)  # lines of a file are not folded
     if not outcome.stopped:
         for summary in summaries(session, pipeline, outcome.progress):
             console.print(summary_table(summary))
@@ -167,14 +167,14 @@ def _tell(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
     console.print(table_of(outcome.progress, {flow.name: flow.where for flow in pipeline.flows}))
     for name, ended in outcome.progress.items():
         if ended.failure is not None:
-            told = f"penstock: flow {name}: {ended.failure.sentence} (all of it: {outcome.logs[name]})"
-            typer.echo(told, err=True)
+            log = outcome.logs[name]
+            typer.echo(f"penstock: flow {name}: {ended.failure.sentence} (all of it: {log})", err=True)
     if outcome.stopped:
         typer.echo("stopped; the next run goes on from here", err=True)
 
 
 class Stop:
-    """Whether somebody asked to stop, and by which signal."""
+    """Whether a signal asked to stop, and which."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -186,7 +186,7 @@ class Stop:
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if self.asked.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt  # asked twice: no more patience
+            raise KeyboardInterrupt  # asked twice: stop at once
         self.interrupted = self.interrupted or number == signal.SIGINT
         self.asked.set()
 

@@ -1,7 +1,6 @@
 """`penstock text send` and `penstock text consume`: the broker for shell scripts.
 
-The rule kept here: standard output carries ids or contents and nothing else, an error is one sentence on standard
-error, and a message is acknowledged only after it was written out.
+Standard output carries ids or contents and nothing else; an error is one sentence on standard error.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _client(address: str, timeout_seconds: float) -> Iterator[Client]:
     except PenstockError as error:
         print(f"penstock: {error.message}", file=sys.stderr)
         raise typer.Exit(EXIT_FAILED) from None
-    except BrokenPipeError:  # whoever read our output has left; what was not written is not acknowledged
+    except BrokenPipeError:  # the reader of our output has left; what was not written is not acknowledged
         sys.stderr.close()
         raise typer.Exit(EXIT_FAILED) from None
 

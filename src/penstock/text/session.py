@@ -35,7 +35,6 @@ class Pending:
         self.error: PenstockError | None = None
         self.on_done = on_done
 
-
     def settle(self, *, message_id: str = "", error: PenstockError | None = None) -> None:
         self.id, self.error = message_id, error
         if self.on_done is not None:

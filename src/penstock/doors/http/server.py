@@ -1,18 +1,20 @@
-"""The HTTP door: health for the one who restarts, readiness for the one who routes, metrics for the one who looks."""
+"""The HTTP door: health, readiness and metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
+from pathlib import Path
 
 import msgspec
 
 from penstock.doors.http.errors import JSON, error_response, response_to
-from penstock.doors.http.metrics import CONTENT_TYPE, render
+from penstock.doors.http.metrics import CONTENT_TYPE, ProcessStatistics, render
 from penstock.doors.http.options import HttpOptions
-from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
 from penstock.engine.statistics import Statistics
 from penstock.errors import PenstockError
@@ -115,12 +117,25 @@ class HttpDoor:
     async def _metrics(self) -> Response:
         statistics, doors = self._statistics.statistics(), self._condition.counts
         lines = render(statistics, process_statistics(), self._budget, doors, version=self._version)
-        return Response(200, (("Content-Type", CONTENT_TYPE), _FRESH), await _gather(lines))
+        parts = []
+        while part := "".join(islice(lines, _LINES_AT_ONCE)):
+            parts.append(part.encode("utf-8", "replace"))
+            await asyncio.sleep(0)
+        return Response(200, (("Content-Type", CONTENT_TYPE), _FRESH), b"".join(parts))
 
 
-async def _gather(lines: Iterator[str]) -> bytes:
-    parts = []
-    while part := "".join(islice(lines, _LINES_AT_ONCE)):
-        parts.append(part.encode("utf-8", "replace"))
-        await asyncio.sleep(0)
-    return b"".join(parts)
+def process_statistics() -> ProcessStatistics:
+    proc = Path("/proc")
+    try:
+        # Fields are counted after the closing parenthesis: the name of a process may hold anything, spaces included.
+        fields = (proc / "self" / "stat").read_text().rpartition(")")[2].split()
+        ticks_per_second = os.sysconf("SC_CLK_TCK")
+        boot = next(line for line in (proc / "stat").read_text().splitlines() if line.startswith("btime "))
+        return ProcessStatistics(
+            cpu_seconds=(int(fields[11]) + int(fields[12])) / ticks_per_second,
+            resident_bytes=int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
+            open_files=sum(1 for _ in (proc / "self" / "fd").iterdir()),
+            start_time_seconds=int(boot.split()[1]) + int(fields[19]) / ticks_per_second,
+        )
+    except (OSError, ValueError, IndexError):  # not Linux
+        return ProcessStatistics(cpu_seconds=time.process_time())
