@@ -25,7 +25,7 @@ _SLICE = 16 << 10  # how much the parser gets before we look again whether to go
 _NEVER = math.inf
 
 
-class Host(Protocol):
+class HttpHost(Protocol):
     """What a connection needs of its server."""
 
     limits: HttpLimits
@@ -41,7 +41,7 @@ class Host(Protocol):
 class HttpConnection(asyncio.Protocol):
     _reader: RequestReader  # made with the connection, because it needs the peer's address
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HttpHost) -> None:
         self._host = host
         self.peer = ""
         self.work: asyncio.Task[None] | None = None

@@ -17,8 +17,7 @@ import pytest
 
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2.connection import Http2Connection
-from penstock.doors.google.http2.flood import FloodBudget
-from penstock.doors.google.http2.limits import Http2Limits
+from penstock.doors.google.http2.limits import FloodBudget, Http2Limits
 from penstock.doors.google.http2.sending import Sender
 from tests.unit.doors.google.http2_wires import HEADERS, Line
 

@@ -1,8 +1,7 @@
 """One HTTP/2 connection of a server: frames in, streams opened and fed, answers out.
 
-The rule kept here: a peer can only ever harm its own connection. Every window, list and buffer has a limit and is
-charged to the memory budget, every frame has its price, and a peer that breaks the protocol gets one GOAWAY or
-RST_STREAM with the code RFC 9113 asks for.
+Every window, list and buffer has a limit and is charged to the memory budget, every frame has its price, and a peer
+that breaks the protocol gets one GOAWAY or RST_STREAM with the code RFC 9113 asks for.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ import math
 from typing import cast
 
 from penstock.doors.google.http2 import frames
-from penstock.doors.google.http2.blocks import Block, Blocks
-from penstock.doors.google.http2.fields import Head, Heads
-from penstock.doors.google.http2.flood import OTHER_PRICE, PRICES, FloodBudget
+from penstock.doors.google.http2.fields import Block, Blocks, Head, Heads
 from penstock.doors.google.http2.frames import (
     ACK,
     END_STREAM,
@@ -25,7 +22,7 @@ from penstock.doors.google.http2.frames import (
 )
 from penstock.doors.google.http2.history import History, State
 from penstock.doors.google.http2.hpack import TABLE_BYTES
-from penstock.doors.google.http2.limits import Host
+from penstock.doors.google.http2.limits import OTHER_PRICE, PRICES, FloodBudget, Http2Host
 from penstock.doors.google.http2.sending import Sender
 from penstock.doors.google.http2.stream import Stream
 from penstock.errors import where
@@ -38,7 +35,7 @@ _REFILL_BYTES = 1 << 20
 
 
 class Http2Connection(asyncio.Protocol):
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Http2Host) -> None:
         limits = host.limits
         self.peer = ""
         self.streams: dict[int, Stream] = {}
@@ -52,7 +49,7 @@ class Http2Connection(asyncio.Protocol):
         self.sender = Sender(limits, self._flood)
         self._transport: asyncio.Transport | None = None
         self._history = History(limits.streams_max)
-        self._stream_room = frames.DEFAULT_WINDOW  # what a new stream may send before it is told more
+        self._stream_room = frames.DEFAULT_WINDOW  # what a new stream may send before its window grows
         self._window = limits.connection_window  # what we still take
         self._owed = 0  # taken and not yet given back
         self._queued = 0
@@ -186,7 +183,9 @@ class Http2Connection(asyncio.Protocol):
 
     def _dispatch(self, kind: int, flags: int, number: int, payload: bytes) -> None:
         if not self._greeted:
-            self._greet(kind, flags)
+            if kind != frames.SETTINGS or flags & ACK:
+                raise Http2ConnectionError(frames.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+            self._greeted = True
         if kind == frames.DATA:
             self._on_data(flags, number, payload)
         elif kind == frames.HEADERS:
@@ -195,11 +194,6 @@ class Http2Connection(asyncio.Protocol):
             frames.check_control(kind, flags, number, payload)
             self._flood.spend(PRICES.get(kind, OTHER_PRICE))
             self._on_control(kind, flags, number, payload)
-
-    def _greet(self, kind: int, flags: int) -> None:
-        if kind != frames.SETTINGS or flags & ACK:
-            raise Http2ConnectionError(frames.PROTOCOL_ERROR, "the first frame is not SETTINGS")
-        self._greeted = True
 
     def _on_control(self, kind: int, flags: int, number: int, payload: bytes) -> None:
         if kind == frames.WINDOW_UPDATE:
@@ -226,7 +220,13 @@ class Http2Connection(asyncio.Protocol):
         self._window -= size
         if self._window < 0:
             raise Http2ConnectionError(frames.FLOW_CONTROL_ERROR, "more data than the window")
-        self._credit(size)
+        # What has arrived is charged to the memory budget, or thrown away, so more may come. Were the window held back
+        # until requests are answered, many large ones at a time could fill it, none of them whole.
+        self._owed += size
+        if self._owed >= self._limits.connection_window // 4:
+            self._window += self._owed
+            self.sender.write(frames.window_update(0, self._owed))
+            self._owed = 0
         if not ended and not content:
             self._flood.spend(1)
         stream = self.streams.get(number)
@@ -248,15 +248,6 @@ class Http2Connection(asyncio.Protocol):
         if ended and not stream.local_ended:
             receiver.finish()
 
-    def _credit(self, size: int) -> None:
-        """What has arrived is charged to the memory budget, or thrown away: more may come. Were the window held back
-        until requests are answered, many large ones at a time could fill it, none of them whole."""
-        self._owed += size
-        if self._owed >= self._limits.connection_window // 4:
-            self._window += self._owed
-            self.sender.write(frames.window_update(0, self._owed))
-            self._owed = 0
-
     def _on_block(self, block: Block | None) -> None:
         """A header block, if it is whole. It is decoded in any case: the table must stay in step."""
         if block is None:
@@ -272,7 +263,12 @@ class Http2Connection(asyncio.Protocol):
             self._heads.request(block.content)
             raise Http2StreamError(frames.STREAM_CLOSED, "headers after the end")
         else:
-            self._on_trailers(stream, block)
+            self._heads.trailers(block.content)
+            if not block.ends:
+                raise Http2StreamError(frames.PROTOCOL_ERROR, "headers in the middle of a stream")
+            stream.end_of_request()
+            if stream.receiver is not None:
+                stream.receiver.finish()
 
     def _open(self, block: Block, head: Head) -> None:
         number, ends = block.number, block.ends
@@ -297,14 +293,6 @@ class Http2Connection(asyncio.Protocol):
         self._flood.earn(self._limits.earned_per_stream)
         if ends:
             receiver.finish()
-
-    def _on_trailers(self, stream: Stream, block: Block) -> None:
-        self._heads.trailers(block.content)
-        if not block.ends:
-            raise Http2StreamError(frames.PROTOCOL_ERROR, "headers in the middle of a stream")
-        stream.end_of_request()
-        if stream.receiver is not None:
-            stream.receiver.finish()
 
     def _on_window_update(self, number: int, increment: int) -> None:
         if not number:
@@ -345,7 +333,7 @@ class Http2Connection(asyncio.Protocol):
     # Faults, and the end.
 
     def _reset(self, number: int, code: int) -> None:
-        """A stream error: as dear as a reset of the peer's, lest it be the cheaper way to have us begin and drop."""
+        """A stream error: it costs as much as a reset by the peer, which has us begin and drop work all the same."""
         self._flood.spend(self._limits.reset_price)
         stream = self.streams.get(number)
         if stream is not None:

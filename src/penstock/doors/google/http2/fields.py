@@ -1,15 +1,23 @@
-"""What makes a header block a request (RFC 9113, section 8): the checks, and the memory of blocks that come again."""
+"""Header blocks: put together from frames, decoded, checked as requests (RFC 9113, section 8), remembered."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 from penstock.doors.google.http2 import frames
-from penstock.doors.google.http2.frames import Http2ConnectionError, Http2StreamError
+from penstock.doors.google.http2.frames import (
+    END_HEADERS,
+    END_STREAM,
+    PADDED,
+    WITH_PRIORITY,
+    Http2ConnectionError,
+    Http2StreamError,
+)
 from penstock.doors.google.http2.hpack import Decoder, Header, HeaderError
 
 Fields: TypeAlias = dict[str, str]
 
+_PARTS_MAX = 64  # frames of one block
 BLOCKS_BYTES_MAX = 64 << 10  # remembered by a connection, and
 _BLOCK_BYTES_MAX = 4 << 10  # of one block: longer ones are decoded every time
 _GOOD_MAX, _GOOD_BYTES_MAX = 64, 256  # headers that were found good before, and the longest of them
@@ -25,6 +33,65 @@ _OF_A_CONNECTION = frozenset({"connection", "proxy-connection", "keep-alive", "t
 
 # Values are looked at together, joined and enclosed by line feeds, which none of them may contain.
 _BAD_IN_VALUES = ("\0", "\r", "\n ", " \n", "\n\t", "\t\n")
+
+
+class Block:
+    """A header block, whole or in pieces: HEADERS and the CONTINUATION frames that follow it."""
+
+    __slots__ = ("content", "depends_on_itself", "ends", "number")
+
+    def __init__(self, number: int, ends: bool, depends_on_itself: bool, content: bytes) -> None:
+        self.number = number
+        self.ends = ends  # the stream, which sends nothing after it
+        self.depends_on_itself = depends_on_itself
+        self.content = content
+
+
+class Blocks:
+    def __init__(self, bytes_max: int) -> None:
+        self.pending_bytes = 0
+        self._max = bytes_max
+        self.first: Block | None = None  # of a block that is not whole
+        self._parts: list[bytes] = []
+
+    def begin(self, flags: int, number: int, payload: bytes) -> Block | None:
+        """A HEADERS frame; the block, if it is whole."""
+        if not number & 1:
+            raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a stream that is not a client's")
+        content, itself = payload, False
+        if flags & (PADDED | WITH_PRIORITY):
+            content = frames.without_padding(flags, payload)
+            start = 1 if flags & PADDED else 0
+            itself = bool(flags & WITH_PRIORITY) and frames.read_number(payload[start : start + 4]) == number
+        block = Block(number, bool(flags & END_STREAM), itself, content)
+        if len(content) > self._max:
+            raise _too_large()
+        if flags & END_HEADERS:
+            return block
+        self.first, self._parts, self.pending_bytes = block, [content], len(content)
+        return None
+
+    def go_on(self, flags: int, number: int, payload: bytes) -> Block | None:
+        """A CONTINUATION frame; the block, if it is whole now."""
+        first = self.first
+        if first is None or first.number != number:
+            raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a continuation of nothing")
+        self._parts.append(payload)
+        self.pending_bytes += len(payload)
+        if self.pending_bytes > self._max or len(self._parts) > _PARTS_MAX:
+            raise _too_large()
+        if not flags & END_HEADERS:
+            return None
+        first.content = b"".join(self._parts)
+        self.clear()
+        return first
+
+    def clear(self) -> None:
+        self.first, self._parts, self.pending_bytes = None, [], 0
+
+
+def _too_large() -> Http2ConnectionError:
+    return Http2ConnectionError(frames.ENHANCE_YOUR_CALM, "the headers are too large", "headers_too_large")
 
 
 class Head:

@@ -68,34 +68,29 @@ class Decoder:
             index, at = _integer(block, at, 7)
             return self._entry(index), at
         if first & 0xE0 == 0x20:
-            return None, self._resize(block, at, begun)
+            size, at = _integer(block, at, 5)
+            if size > TABLE_BYTES or begun:
+                raise ValueError("a table size out of place")
+            self._size_max = size
+            self.changes += 1
+            self._evict()
+            return None, at
         keeps = bool(first & 0x40)
         index, at = _integer(block, at, 6 if keeps else 4)
         name, at = (self._entry(index)[0], at) if index else _string(block, at)
         value, at = _string(block, at)
+        header = name, value
         if keeps:
-            self._add((name, value))
-        return (name, value), at
-
-    def _resize(self, block: bytes, at: int, begun: bool) -> int:
-        size, at = _integer(block, at, 5)
-        if size > TABLE_BYTES or begun:
-            raise ValueError("a table size out of place")
-        self._size_max = size
-        self.changes += 1
-        self._evict()
-        return at
+            self.changes += 1
+            self._dynamic.appendleft(header)
+            self._size += _entry_bytes(header)
+            self._evict()
+        return header, at
 
     def _entry(self, index: int) -> Header:
         if not index:
             raise ValueError("there is no entry 0")
         return STATIC[index - 1] if index <= len(STATIC) else self._dynamic[index - len(STATIC) - 1]
-
-    def _add(self, header: Header) -> None:
-        self.changes += 1
-        self._dynamic.appendleft(header)
-        self._size += _entry_bytes(header)
-        self._evict()
 
     def _evict(self) -> None:
         while self._size > self._size_max:

@@ -34,23 +34,17 @@ _LENGTHS: dict[int, str] = {
 }
 
 
-def _symbols(text: str) -> list[int]:
-    symbols: list[int] = []
-    for part in text.split():
-        first, _, last = part.partition("-")
-        symbols.extend(range(int(first), int(last or first) + 1))
-    return symbols
-
-
 def _codes() -> dict[tuple[int, int], int]:
     """(length, code) -> symbol; codes rise with length, then with the symbol."""
     codes, code, before = {}, 0, 0
     for length, text in sorted(_LENGTHS.items()):
         code <<= length - before
         before = length
-        for symbol in _symbols(text):
-            codes[length, code] = symbol
-            code += 1
+        for part in text.split():
+            first, _, last = part.partition("-")
+            for symbol in range(int(first), int(last or first) + 1):
+                codes[length, code] = symbol
+                code += 1
     return codes
 
 
@@ -84,12 +78,6 @@ def _tree() -> list[_Node]:
     return nodes
 
 
-def _table() -> list[tuple[int, bytes]]:
-    """For (node * 16 + nibble): the node it leads to (-1: no code), and the bytes completed on the way."""
-    nodes = _tree()
-    return [_walk(nodes[0], node, nibble) for node in nodes for nibble in range(16)]
-
-
 def _walk(root: _Node, node: _Node, nibble: int) -> tuple[int, bytes]:
     completed = b""
     for place in (3, 2, 1, 0):
@@ -103,8 +91,10 @@ def _walk(root: _Node, node: _Node, nibble: int) -> tuple[int, bytes]:
     return node.number, completed
 
 
-_STEPS = _table()
-_MAY_END = [node.ones and node.depth <= _PADDING_BITS_MAX for node in _tree()]
+_NODES = _tree()
+# For (node * 16 + nibble): the node it leads to (-1: no code), and the bytes completed on the way.
+_STEPS = [_walk(_NODES[0], node, nibble) for node in _NODES for nibble in range(16)]
+_MAY_END = [node.ones and node.depth <= _PADDING_BITS_MAX for node in _NODES]
 
 
 def decode(data: bytes) -> bytes:

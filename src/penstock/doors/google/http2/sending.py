@@ -1,7 +1,7 @@
 """What leaves on a connection: one write per turn of the loop, and DATA within the peer's windows.
 
-The rule kept here: nothing is sent that the peer gave no window for, or while its socket takes no more. Streams with
-something to send wait in a queue, and new window serves them one frame at a time in turn; no frame looks at others.
+Streams with something to send wait in a queue, and new window serves them one frame at a time in turn; no frame looks
+at others.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections import OrderedDict
 from typing import Protocol
 
 from penstock.doors.google.http2 import frames
-from penstock.doors.google.http2.flood import FloodBudget
 from penstock.doors.google.http2.frames import Http2ConnectionError
-from penstock.doors.google.http2.limits import Http2Limits
+from penstock.doors.google.http2.limits import FloodBudget, Http2Limits
 
 _UNSENT_BYTES_MAX = 256 << 10  # then it is sent before the turn is over, so that the socket can say it is full
 _BYTES_PER_EARNED = 4096  # of DATA we sent, for the updates and pings it will be answered with

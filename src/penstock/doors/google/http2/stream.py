@@ -1,8 +1,7 @@
 """One stream of a connection: a request that comes in and an answer that goes out, within the peer's windows.
 
-The rule kept here: what does not fit into the windows waits here, charged to the memory budget, and whoever writes
-more than one answer waits for `drained` first. When the stream is over it forgets who received it, so that nothing
-of a request outlives the work on it.
+What does not fit into the windows waits here, charged to the memory budget; a writer of more than one answer awaits
+`drained` first. When the stream is over it drops its receiver, so that nothing of a request outlives the work on it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from penstock.wire.budget import Account, Budget
 
 
 class Receiver(Protocol):
-    """Who takes what arrives on a stream."""
+    """Takes what arrives on a stream."""
 
     def receive(self, data: bytes) -> None: ...
 
@@ -216,7 +215,10 @@ class Stream:
         if self._sent == len(first):
             self._queue.popleft()
             self._sent = 0
-        self._count(-size)
+        self._queued -= size
+        self._wire.queued(-size)
+        if self._account is not None:
+            self._account.release(size)
         self._write(part)
         if self._queue:
             return self.room > 0
@@ -256,18 +258,11 @@ class Stream:
         """Others need the memory; to gRPC this code is RESOURCE_EXHAUSTED."""
         self.reset(frames.ENHANCE_YOUR_CALM)
 
-    def _count(self, size: int) -> None:
-        self._queued += size
-        self._wire.queued(size)
-        if self._account is not None:
-            self._account.release(-size)
-
     def _end_if_sent(self) -> None:
         if self._queue or self._trailers is None or self.local_ended:
             return
-        trailers = self._trailers
-        if trailers:
-            self.send_headers(trailers, end=True)
+        if self._trailers:
+            self.send_headers(self._trailers, end=True)
         else:
             self._sender.write(frames.frame(DATA, END_STREAM, self.number))
             self._finish()
