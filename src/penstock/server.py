@@ -50,13 +50,7 @@ def run(settings: Settings, open_parts: OpenParts, *, out: TextIO | None = None,
     server = Server(settings, open_parts, out=out or sys.stdout)
     calm_collector()
     try:
-        import uvloop
-
-        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = uvloop.new_event_loop
-    except ImportError:
-        loop_factory = None
-    try:
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             code = runner.run(server.serve())
         log.info("stopped")
         return code
@@ -204,3 +198,11 @@ async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
 def _reason(error: OSError) -> str:
     """The system's own words. asyncio puts its own, longer ones in front of them."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -20,40 +20,17 @@ from penstock.doors.azure.names import QUEUE_NAME_MAX, QUEUE_NAME_MIN, is_base64
 _HYPHENED = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Dialect:
-    receipt_mismatch: str  # the code for a receipt that is well formed but no longer, or never was, good
-    receipt_form_first: bool  # one that is not well formed is refused before queue and message are looked for
-    any_life: bool  # a message may live for more than a week, or for ever
-    hidden_for_life: bool  # a message may be hidden for as long as it lives by default, and lives on
-    get_visibility_min: int  # the shortest visibility timeout of a get
-    existing_queue_is_conflict: bool  # even if its metadata is the same
-    marker_is_last_name: bool  # NextMarker is the last name returned; otherwise the next one, with its account
-    encode_text: Callable[[str], str]  # what becomes of the text of a message on its way in
-    check_queue_name: Callable[[str], None]
-    is_metadata_name: Callable[[str], bool]
-    unknown_parameter: Callable[[str, str], AzureError]
-
-
-def as_is(text: str) -> str:
-    return text
-
-
 def base64_by_default(text: str) -> str:
     """Text that is not Base64 already is encoded. `Test` is Base64 too and stays: the ambiguity is the seed's."""
     if not text:
         raise AzureError("InvalidMessageContent")
-    if is_base64(text) and _decodes(text):
-        return text
-    return base64.b64encode(text.encode()).decode()
-
-
-def _decodes(text: str) -> bool:
     try:
-        binascii.a2b_base64(text, strict_mode=True)
+        if is_base64(text):
+            binascii.a2b_base64(text, strict_mode=True)
+            return text
     except (binascii.Error, ValueError):
-        return False
-    return True
+        pass
+    return base64.b64encode(text.encode()).decode()
 
 
 def check_standard_name(name: str) -> None:
@@ -69,10 +46,6 @@ def check_seed_name(name: str) -> None:
         raise AzureError("InvalidQueueName")
 
 
-def is_seed_metadata_name(name: str) -> bool:
-    return _HYPHENED.fullmatch(name) is not None
-
-
 def standard_unknown_parameter(name: str, value: str) -> AzureError:
     return invalid_value(name, value, "Not a known operation")
 
@@ -81,24 +54,29 @@ def seed_unknown_parameter(name: str, value: str) -> AzureError:
     return AzureError("InvalidQueryParameter", ("QueryParameterName", name), ("QueryParameterValue", value))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """By default what the standard paths do."""
+
+    receipt_mismatch: str  # the code for a receipt that is well formed but no longer, or never was, good
+    receipt_form_first: bool = True  # one that is not well formed is refused before queue and message are looked for
+    any_life: bool = True  # a message may live for more than a week, or for ever
+    hidden_for_life: bool = False  # a message may be hidden for as long as it lives by default, and lives on
+    get_visibility_min: int = 1  # the shortest visibility timeout of a get
+    existing_queue_is_conflict: bool = False  # even if its metadata is the same
+    marker_is_last_name: bool = False  # NextMarker is the last name returned; otherwise the next one, with its account
+    encode_text: Callable[[str], str] = str  # what becomes of the text of a message on its way in
+    check_queue_name: Callable[[str], None] = check_standard_name
+    is_metadata_name: Callable[[str], bool] = is_metadata_name
+    unknown_parameter: Callable[[str, str], AzureError] = standard_unknown_parameter
+
+
 AZURITE_RECEIPTS, AZURE_RECEIPTS = "azurite", "azure"
 RECEIPT_ERRORS = {AZURITE_RECEIPTS: "PopReceiptMismatch", AZURE_RECEIPTS: "MessageNotFound"}
 
 
 def standard(receipt_errors: str = AZURITE_RECEIPTS) -> Dialect:
-    return Dialect(
-        receipt_mismatch=RECEIPT_ERRORS[receipt_errors],
-        receipt_form_first=True,
-        any_life=True,
-        hidden_for_life=False,
-        get_visibility_min=1,
-        existing_queue_is_conflict=False,
-        marker_is_last_name=False,
-        encode_text=as_is,
-        check_queue_name=check_standard_name,
-        is_metadata_name=is_metadata_name,
-        unknown_parameter=standard_unknown_parameter,
-    )
+    return Dialect(receipt_mismatch=RECEIPT_ERRORS[receipt_errors])
 
 
 SEED_003 = Dialect(
@@ -111,6 +89,6 @@ SEED_003 = Dialect(
     marker_is_last_name=True,
     encode_text=base64_by_default,
     check_queue_name=check_seed_name,
-    is_metadata_name=is_seed_metadata_name,
+    is_metadata_name=lambda name: _HYPHENED.fullmatch(name) is not None,
     unknown_parameter=seed_unknown_parameter,
 )

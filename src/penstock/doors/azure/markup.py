@@ -1,16 +1,16 @@
 """XML as this door reads and writes it: small documents, read whole, once, by a strict reader of our own.
 
-The rule kept here: elements, text, character references, comments and CDATA, in UTF-8, and nothing else. A document
-type, an entity of its own, a processing instruction or an illegal character is refused, so that no document can make
-more work than its own length. Line ends are kept as sent (a parser may turn them into LF, and would change messages).
-Whoever takes an element apart says which children it may have; what it would not look at is refused, never dropped.
+Elements, text, character references, comments and CDATA, in UTF-8, and nothing else: a document type, an entity of
+its own, a processing instruction or an illegal character is refused, so that no document can make more work than its
+own length. Line ends are kept as sent (a parser may turn them into LF, and would change messages). A reader of an
+element names the children it may have; another one is refused, never dropped.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 DEPTH_MAX = 16
@@ -53,23 +53,23 @@ class Element:
         """The children by name, when each of them is one of these names and is there once."""
         found = {each.name: each for each in self.children}
         if len(found) != len(self.children):
-            _fail(f"an element is there twice in {self.name}")
+            raise MarkupError(f"an element is there twice in {self.name}")
         if not found.keys() <= set(names):
-            _fail(f"an element that {self.name} cannot have")
+            raise MarkupError(f"an element that {self.name} cannot have")
         self._check_no_text()
         return found
 
     def items(self, name: str) -> list[Element]:
         """The children, when all of them have this name."""
         if any(each.name != name for each in self.children):
-            _fail(f"an element that {self.name} cannot have")
+            raise MarkupError(f"an element that {self.name} cannot have")
         self._check_no_text()
         return self.children
 
     def value(self) -> str:
         """The text, when there is nothing else."""
         if self.children:
-            _fail(f"an element in the text of {self.name}")
+            raise MarkupError(f"an element in the text of {self.name}")
         return self.text
 
     def values(self, *names: str) -> dict[str, str]:
@@ -78,7 +78,7 @@ class Element:
 
     def _check_no_text(self) -> None:
         if self.text.strip(_SPACE):
-            _fail(f"text between the elements of {self.name}")
+            raise MarkupError(f"text between the elements of {self.name}")
 
 
 def escape(text: str) -> str:
@@ -101,18 +101,52 @@ def decode(body: bytes) -> str:
     return text
 
 
+def elements(fields: Iterable[tuple[str, str]]) -> str:
+    """Elements by name and text, the text escaped."""
+    return "".join(f"<{name}>{escape(text)}</{name}>" for name, text in fields)
+
+
 def read(body: bytes, root: str) -> Element:
     """The root element of a document, which must have this name."""
-    document = _Document()
     text = decode(body)
-    at = _after_opening(text)
+    document = Element("")
+    stack, at = [document], _after_opening(text)
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise MarkupError("not well formed")
+        _take(token, stack)
         at = token.end()
-        document.take(token)
-    return document.finished(root)
+    if not document.children or len(stack) > 1:
+        raise MarkupError("not complete")
+    if document.children[0].name != root:
+        raise MarkupError("another root element than expected")
+    return document.children[0]
+
+
+def _take(token: re.Match[str], stack: list[Element]) -> None:
+    """`stack`: the document and its open elements."""
+    inside, name, text, raw = len(stack) > 1, token["name"], token["text"], token["raw"]
+    if text is not None and inside:
+        if "]]>" in text:
+            raise MarkupError("the end of a section that was not begun")
+        stack[-1].text += unescape(text)
+    elif raw is not None and inside:
+        stack[-1].text += raw
+    elif raw is not None or (text is not None and text.strip(_SPACE)):
+        raise MarkupError("text outside of the root element")
+    elif token["close"]:
+        if token["empty"] or token["attributes"] or not inside or stack.pop().name != name:
+            raise MarkupError("tags do not match")
+    elif name:
+        _check_attributes(token["attributes"])
+        if stack[0].children and not inside:
+            raise MarkupError("a second root element")
+        stack[-1].children.append(Element(name))
+        if not token["empty"]:
+            stack.append(stack[-1].children[-1])
+        if len(stack) - 1 > DEPTH_MAX:
+            raise MarkupError("too deep")
 
 
 def unescape(text: str) -> str:
@@ -140,74 +174,10 @@ def _referred(match: re.Match[str]) -> str:
     return chr(code)
 
 
-class _Document:
-    """The tree as it grows: a stack of open elements."""
-
-    def __init__(self) -> None:
-        self._open: list[Element] = []
-        self._root: Element | None = None
-
-    def take(self, token: re.Match[str]) -> None:
-        if token["text"] is not None:
-            self._add_text(token["text"])
-        elif token["raw"] is not None:
-            self._add_raw(token["raw"])
-        elif token["close"]:
-            self._close(token["name"], bool(token["empty"] or token["attributes"]))
-        elif token["name"]:
-            _check_attributes(token["attributes"])
-            self._begin(token["name"], bool(token["empty"]))
-
-    def finished(self, root: str) -> Element:
-        if self._root is None or self._open:
-            _fail("not complete")
-        if self._root.name != root:
-            _fail("another root element than expected")
-        return self._root
-
-    def _add_text(self, text: str) -> None:
-        if self._open:
-            self._open[-1].text += _checked(text)
-        elif text.strip(_SPACE):
-            _fail("text outside of the root element")
-
-    def _add_raw(self, text: str) -> None:
-        if not self._open:
-            _fail("text outside of the root element")
-        self._open[-1].text += text
-
-    def _begin(self, name: str, empty: bool) -> None:
-        element = Element(name)
-        if self._open:
-            self._open[-1].children.append(element)
-        elif self._root is None:
-            self._root = element
-        else:
-            _fail("a second root element")
-        if not empty:
-            self._open.append(element)
-        if len(self._open) > DEPTH_MAX:
-            _fail("too deep")
-
-    def _close(self, name: str, more: bool) -> None:
-        if more or not self._open or self._open.pop().name != name:
-            _fail("tags do not match")
-
-
 def _check_attributes(text: str) -> None:
     """Attributes mean nothing here, but they must be attributes."""
     pairs = _ATTRIBUTE.findall(text)
     if len({name for name, _, _ in pairs}) != len(pairs):
-        _fail("an attribute is there twice")
+        raise MarkupError("an attribute is there twice")
     for _, double, single in pairs:
         unescape(double or single)
-
-
-def _checked(text: str) -> str:
-    if "]]>" in text:
-        _fail("the end of a section that was not begun")
-    return unescape(text)
-
-
-def _fail(why: str) -> NoReturn:
-    raise MarkupError(why)

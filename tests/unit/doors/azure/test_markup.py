@@ -180,13 +180,13 @@ BOMB = f'<!DOCTYPE b [<!ENTITY a "aaaaaaaaaa">{ENTITIES}]><a>&j;</a>'
 def test_no_document_makes_more_work_than_its_length(document: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted in tokens and in characters taken, since a bomb is a document that grows while it is read."""
     taken: list[str] = []
-    take = markup._Document.take
+    take = markup._take
 
-    def counted(self: markup._Document, token: re.Match[str]) -> None:
+    def counted(token: re.Match[str], stack: list[markup.Element]) -> None:
         taken.append(token.group())
-        take(self, token)
+        take(token, stack)
 
-    monkeypatch.setattr(markup._Document, "take", counted)
+    monkeypatch.setattr(markup, "_take", counted)
     with suppress(MarkupError):
         tree = read(document.encode(), "a")
         assert len(tree.text) + len(tree.children) <= len(document)
