@@ -1,13 +1,10 @@
-"""What Flight clients send and get, as JSON: tickets, actions, the heads of uploads.
-
-The rule kept here: pure. A request is read into a record or refused with a sentence that says what is wrong with it;
-names without a slash are short for a topic of the default project.
-"""
+"""What Flight clients send, as JSON: tickets, actions, the commands of uploads. Names without a slash are short for a
+topic of the default project."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,6 +14,7 @@ T = TypeVar("T")
 
 PATTERN_MAX = 1000
 TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
+RANGES_MAX = 10_000
 CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+%-]{0,199}")
 
 
@@ -123,7 +121,25 @@ class BatchKey(Request):
     sequence: int
 
 
-RANGES_MAX = 10_000
+class Action(NamedTuple):
+    request: type[Request]
+    help: str
+
+
+ACTIONS = {
+    "bounds": Action(Bounds, "Head, tail and kept bytes of topics; can wait for more."),
+    "find": Action(Find, "The first offset published at or after a time, by topic."),
+    "limit": Action(Limit, "Where to read until, within limits in rows and bytes."),
+    "split": Action(Split, "Ranges cut into parts, by stored bytes."),
+    "cursor.open": Action(CursorMove, "Open named cursors, or say where they stand."),
+    "cursor.advance": Action(CursorMove, "Move named cursors forward."),
+    "cursor.list": Action(CursorList, "Named cursors, where they stand and their lag."),
+    "cursor.delete": Action(CursorDelete, "Delete the cursors of a consumer."),
+    "topic.ensure": Action(TopicEnsure, "Create a topic unless it is there."),
+    "stage.decide": Action(StageDecide, "Publish staged rows of an epoch, once."),
+    "stage.last": Action(StageLast, "The last decided epoch of a query."),
+    "help": Action(Request, "What there is."),
+}
 
 
 def ranges_of(ticket: Ticket) -> list[Range]:
@@ -145,17 +161,13 @@ def read(body: bytes, kind: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidArgumentError(f"{what}: {_lowered(str(error))}") from None
+        text = str(error)
+        raise InvalidArgumentError(f"{what}: {text[:1].lower()}{text[1:]}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InvalidArgumentError(f"{what}: this is not JSON") from None
 
 
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def write(value: Any) -> bytes:
-    return msgspec.json.encode(value)
+write = msgspec.json.encode
 
 
 class Names:
@@ -186,11 +198,7 @@ def cursor_name(consumer: str, topic: str, *, many: bool) -> str:
             "The name of a consumer has up to 200 letters, digits and . _ ~ + % -, and begins with a letter or digit"
         )
     _, project, _, topic_id = topic.split("/", 3)
-    return (
-        f"projects/{project}/subscriptions/{consumer}-{topic_id}"
-        if many
-        else (f"projects/{project}/subscriptions/{consumer}")
-    )
+    return f"projects/{project}/subscriptions/{consumer}{f'-{topic_id}' if many else ''}"
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:

@@ -1,16 +1,16 @@
-"""Named cursors: subscriptions that nobody pulls, which say how far a reader of the log has come.
+"""Named cursors: subscriptions without pulls, which hold the log from where a reader is.
 
-The rule kept here: a consumer has one cursor in a topic. It is pinned by the first who opens it and goes forward only.
-It holds what it has not passed, it is marked as what it is, and a subscription that somebody pulls is never taken for
-one.
+A consumer has one cursor in a topic. The first who opens it says where it begins, and it only moves forward. Its
+subscription is marked, so that one which is pulled is never taken for a cursor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from penstock.broker.model import SubscriptionOptions
-from penstock.doors.flight.letters import CursorAt, CursorSeen
+from penstock.doors.flight import codec
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.views import SubscriptionMetadata
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
@@ -19,115 +19,147 @@ MARK = "flight.cursor"  # the extra that holds the name of the consumer
 EXPIRATION_SECONDS = 31 * 86400
 
 
+class Cursor(NamedTuple):
+    consumer: str
+    topic: str
+    subscription: str  # the name of a new one
+    other: str = ""  # the name it has if the consumer read one topic before and several now, or the reverse
+
+
+class Held(NamedTuple):
+    cursor: SubscriptionMetadata
+    opened: bool = False
+    replaced: bool = False  # it was in a topic that has been deleted, and begins anew
+
+
 class Cursors:
-    def __init__(self, queue: AsyncMessageQueue) -> None:
+    def __init__(self, queue: AsyncMessageQueue, names: codec.Names) -> None:
         self._queue = queue
+        self._names = names
 
-    async def open(self, wanted: CursorAt) -> CursorSeen:
-        """Where the cursor stands, made at the wanted offset if it was not there.
+    # ------------------------------------------------------------------ actions
 
-        One whose topic was deleted holds nothing: whoever went on reading begins with all that the new topic has.
-        """
-        replaced = await self._remove_detached(wanted)
-        found = await self._found(wanted)
-        if found is None:
-            offset = self._queue.topic(wanted.topic).head if replaced else wanted.offset
-            found, opened = await self._made(wanted, offset)
-            return self._seen(wanted, found, opened=opened, replaced=replaced)
-        await self._queue.commit()  # the one who made it may still wait for it to be durable
-        return self._seen(wanted, found)
+    async def open(self, asked: codec.CursorMove) -> dict[str, Any]:
+        held = {cursor.topic: await self.hold(cursor, offset) for cursor, offset in self._asked(asked)}
+        answer: dict[str, Any] = {
+            "offsets": {topic: self._offset(each.cursor) for topic, each in held.items()},
+            "opened": [topic for topic, each in held.items() if each.opened],
+        }
+        replaced = [topic for topic, each in held.items() if each.replaced]
+        return answer | ({"replaced": replaced} if replaced else {})
 
-    async def advance(self, wanted: CursorAt) -> CursorSeen | None:
-        """None: the topic that is meant is gone, and there is nothing to hold in it."""
-        if wanted.identity and wanted.identity != self._identity(wanted.topic):
-            return None
-        await self._remove_detached(wanted)
-        found = await self._found(wanted)
-        if found is None:
-            found, _ = await self._made(wanted, wanted.offset)
-        self._check_offset(wanted.topic, wanted.offset)
-        at = self._offset(found)
-        if wanted.offset > at:
-            await self._queue.seek_to_offset(found.name, wanted.offset)
-        elif wanted.offset == at:
-            await self._queue.touch_subscription(found.name)  # its reader lives
-        await self._queue.commit()
-        return self._seen(wanted, found)
+    async def advance(self, asked: codec.CursorMove) -> dict[str, Any]:
+        identities = self._names.topics(asked.identities)
+        offsets = {}
+        for cursor, offset in self._asked(asked):
+            meant = identities.get(cursor.topic)
+            if meant and not (
+                self._queue.topic_exists(cursor.topic) and self._queue.topic(cursor.topic).identity == meant
+            ):
+                continue  # that topic is gone, and there is nothing to hold in it
+            offsets[cursor.topic] = await self._advance(cursor, offset)
+        return {"offsets": offsets}
 
-    def list(self, consumer: str) -> list[CursorSeen]:
+    async def list(self, asked: codec.CursorList) -> dict[str, Any]:
         """The cursors of a consumer, or of all of them."""
-        found = [each for each in self._queue.subscriptions() if MARK in each.options.extras and not each.detached]
-        chosen = [each for each in found if consumer in ("", each.options.extras[MARK])]
-        return [
-            CursorSeen(
-                each.options.extras[MARK], each.topic, self._offset(each), self._queue.backlog(each.name).messages
-            )
-            for each in sorted(chosen, key=lambda each: each.name)
-        ]
+        found = []
+        for each in sorted(self._queue.subscriptions(), key=lambda each: each.name):
+            consumer = each.options.extras.get(MARK)
+            if consumer is not None and not each.detached and asked.name in ("", consumer):
+                lag = self._queue.backlog(each.name).messages
+                found.append({"name": consumer, "topic": each.topic, "offset": self._offset(each), "lag": lag})
+        return {"cursors": found}
 
-    async def delete(self, consumer: str) -> int:
+    async def delete(self, asked: codec.CursorDelete) -> dict[str, Any]:
+        return {"deleted": await self.release(asked.name)}
+
+    def _asked(self, asked: codec.CursorMove) -> Sequence[tuple[Cursor, int]]:
+        many = asked.many or len(asked.offsets) > 1
+        found = []
+        for topic, offset in self._names.topics(asked.offsets).items():
+            name, other = (codec.cursor_name(asked.name, topic, many=each) for each in (many, not many))
+            found.append((Cursor(asked.name, topic, name, other), offset))
+        return found
+
+    # ------------------------------------------------------------------ one cursor
+
+    async def hold(self, cursor: Cursor, offset: int) -> Held:
+        """The cursor, made at the offset if it was not there.
+
+        One whose topic was deleted holds nothing: its reader begins with all that the new topic has.
+        """
+        replaced = await self._remove_detached(cursor)
+        found = await self._found(cursor)
+        if found is None:
+            found, opened = await self._made(cursor, self._queue.topic(cursor.topic).head if replaced else offset)
+            return Held(found, opened, replaced)
+        await self._queue.commit()  # it may have been made a moment ago, and not be durable yet
+        return Held(found)
+
+    async def release(self, consumer: str) -> int:
         names = [each.name for each in self._queue.subscriptions() if each.options.extras.get(MARK) == consumer]
         for name in names:
             await self._queue.delete_subscription(name)
         return len(names)
 
-    # ------------------------------------------------------------------ parts
+    async def _advance(self, cursor: Cursor, offset: int) -> int:
+        await self._remove_detached(cursor)
+        found = await self._found(cursor)
+        if found is None:
+            found, _ = await self._made(cursor, offset)
+        self._check_offset(cursor.topic, offset)
+        now = self._offset(found)
+        if offset > now:
+            await self._queue.seek_to_offset(found.name, offset)
+        elif offset == now:
+            await self._queue.touch_subscription(found.name)  # it is in use, and does not expire
+        await self._queue.commit()
+        return self._offset(found)
 
-    def _named(self, wanted: CursorAt) -> Sequence[SubscriptionMetadata]:
-        """What there is under the two names a cursor can have: alone, or as one of several."""
-        names = [name for name in (wanted.subscription, wanted.other) if name]
-        return [self._queue.subscription(name) for name in names if self._queue.subscription_exists(name)]
+    def _named(self, cursor: Cursor) -> Sequence[SubscriptionMetadata]:
+        """What there is of this consumer under the two names a cursor can have."""
+        names = [name for name in (cursor.subscription, cursor.other) if name]
+        found = [self._queue.subscription(name) for name in names if self._queue.subscription_exists(name)]
+        return [each for each in found if each.options.extras.get(MARK) == cursor.consumer]
 
-    async def _remove_detached(self, wanted: CursorAt) -> bool:
-        gone = [each for each in self._named(wanted) if each.detached and _is_of(each, wanted.consumer)]
+    async def _remove_detached(self, cursor: Cursor) -> bool:
+        gone = [each for each in self._named(cursor) if each.detached]
         for each in gone:
             await self._queue.delete_subscription(each.name)
-        return any(each.topic == wanted.topic for each in gone)
+        return any(each.topic == cursor.topic for each in gone)
 
-    async def _found(self, wanted: CursorAt) -> SubscriptionMetadata | None:
+    async def _found(self, cursor: Cursor) -> SubscriptionMetadata | None:
         """The cursor of this consumer in this topic, under whichever name; of two the one that is further stays."""
-        ours = [each for each in self._named(wanted) if _is_of(each, wanted.consumer) and each.topic == wanted.topic]
-        ours.sort(key=self._offset)
-        for each in ours[:-1]:
+        found = [each for each in self._named(cursor) if each.topic == cursor.topic]
+        found.sort(key=self._offset)
+        for each in found[:-1]:
             await self._queue.delete_subscription(each.name)
-        return ours[-1] if ours else None
+        return found[-1] if found else None
 
-    async def _made(self, wanted: CursorAt, offset: int) -> tuple[SubscriptionMetadata, bool]:
-        if not self._queue.subscription_exists(wanted.subscription):
-            self._check_offset(wanted.topic, offset)
+    async def _made(self, cursor: Cursor, offset: int) -> tuple[SubscriptionMetadata, bool]:
+        """The cursor, and whether it is new: another request may have made it meanwhile."""
+        if not self._queue.subscription_exists(cursor.subscription):
+            self._check_offset(cursor.topic, offset)
             options = SubscriptionOptions(
-                retention_seconds=0, expiration_seconds=EXPIRATION_SECONDS, extras={MARK: wanted.consumer}
+                retention_seconds=0, expiration_seconds=EXPIRATION_SECONDS, extras={MARK: cursor.consumer}
             )
             try:
-                await self._queue.create_subscription_at(wanted.subscription, wanted.topic, offset, options)
-                return self._queue.subscription(wanted.subscription), True
-            except AlreadyExistsError:  # somebody else was faster, while the place was looked up
+                await self._queue.create_subscription_at(cursor.subscription, cursor.topic, offset, options)
+                return self._queue.subscription(cursor.subscription), True
+            except AlreadyExistsError:
                 pass
-        found = self._queue.subscription(wanted.subscription)
+        found = self._queue.subscription(cursor.subscription)
         if MARK not in found.options.extras:
             raise FailedPreconditionError(f"Subscription {found.name} is not a cursor")
-        if found.topic != wanted.topic or not _is_of(found, wanted.consumer):
+        if found.topic != cursor.topic or found.options.extras[MARK] != cursor.consumer:
             raise FailedPreconditionError(f"Cursor {found.name} reads another topic: {found.topic}")
         return found, False
-
-    def _identity(self, topic: str) -> str:
-        return self._queue.topic(topic).identity if self._queue.topic_exists(topic) else ""
 
     def _check_offset(self, topic: str, offset: int) -> None:
         tail = self._queue.topic(topic).tail
         if not 0 <= offset <= tail:
             raise InvalidArgumentError(f"Topic {topic} ends at offset {tail}; a cursor cannot be at {offset}")
 
-    def _seen(
-        self, wanted: CursorAt, found: SubscriptionMetadata, *, opened: bool = False, replaced: bool = False
-    ) -> CursorSeen:
-        lag = self._queue.backlog(found.name).messages
-        return CursorSeen(wanted.consumer, wanted.topic, self._offset(found), lag, opened, replaced)
-
     def _offset(self, cursor: SubscriptionMetadata) -> int:
-        """A cursor has nothing outstanding, so its backlog says where it is."""
+        """A cursor has nothing outstanding, so its backlog gives its offset."""
         return self._queue.topic(cursor.topic).tail - self._queue.backlog(cursor.name).messages
-
-
-def _is_of(found: SubscriptionMetadata, consumer: str) -> bool:
-    return found.options.extras.get(MARK) == consumer

@@ -1,47 +1,98 @@
 """Which staged rows of a query count: one decision for each epoch, kept as a document until the next.
 
-The rule kept here: the first decision of an epoch is the decision, however often and by whomever it is made again.
-Looking and writing happen in one turn of the loop, so there is nothing in between.
+The first decision of an epoch stands, however often it is made again. Looking and writing happen in one turn of the
+event loop, so nothing comes in between. Decided rows are held by a cursor until they are copied.
 """
 
 from __future__ import annotations
 
-from penstock.doors.flight.letters import Decided, Decision, unpack
+from contextlib import suppress
+from typing import Any
+
+from penstock.broker.model import TopicOptions
+from penstock.doors.flight import codec
+from penstock.doors.flight.cursors import Cursor, Cursors
+from penstock.doors.flight.ipc import Decided, Decision, pack, unpack
 from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.errors import FailedPreconditionError
+from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 
 KIND = "flight.decision"
+TOPIC_ID = "penstock-staging"
+KEEP_SECONDS = 86400  # rows without a decision are kept so long, whatever the server's retention
 
 
 class Decisions:
-    def __init__(self, queue: AsyncMessageQueue) -> None:
+    def __init__(self, queue: AsyncMessageQueue, names: codec.Names, cursors: Cursors) -> None:
         self._queue = queue
+        self._cursors = cursors
+        self.topic = names.topic(TOPIC_ID)
 
-    async def put(self, decision: Decision) -> Decided:
-        known = self.get(decision.query)
-        if known is not None and known.epoch > decision.epoch:
-            raise FailedPreconditionError(
-                f"Query {decision.query} is at epoch {known.epoch}; epoch {decision.epoch} is over"
-            )
-        if known is not None and known.epoch == decision.epoch:
+    async def open_topic(self, _: bytes) -> str:
+        """The topic where staged rows wait."""
+        with suppress(AlreadyExistsError):
+            # A limit in bytes must not drop rows that wait for a decision.
+            options = TopicOptions(retention_seconds=KEEP_SECONDS, retention_bytes=1 << 62)
+            await self._queue.create_topic(self.topic, options)
+        return self.topic
+
+    async def put(self, body: bytes) -> Decided:
+        """The decision that stands: this one, or the one made before for the same epoch."""
+        asked = codec.read(body, codec.StageDecide, "stage.decide")
+        if not asked.query or len(asked.query) > 200:
+            raise InvalidArgumentError("stage.decide: a query has a name of 1 to 200 characters")
+        ranges = [(part.first, part.first + part.rows) for parts in asked.parts for part in parts if part.rows]
+        self._check_staged(ranges)
+        known = self._get(asked.query)
+        if known is not None and known.epoch > asked.epoch:
+            raise FailedPreconditionError(f"Query {asked.query} is at epoch {known.epoch}; epoch {asked.epoch} is over")
+        if known is not None and known.epoch == asked.epoch:
             await self._queue.commit()
-            return Decided(known, repeated=True)
+            return Decided(await self._held(known), repeated=True)
         if known is not None and not known.finished:
-            raise FailedPreconditionError(f"Epoch {known.epoch} of query {decision.query} is still being published")
-        await self._queue.put_document(KIND, decision.query, decision.packed())
-        return Decided(decision, repeated=False)
+            raise FailedPreconditionError(f"Epoch {known.epoch} of query {asked.query} is still being published")
+        decision = Decision(asked.query, asked.epoch, ranges)
+        await self._queue.put_document(KIND, asked.query, pack(decision))
+        return Decided(await self._held(decision), repeated=False)
 
-    def get(self, query: str) -> Decision | None:
+    async def unfinished(self, body: bytes) -> Decision | None:
+        """The decision of a query whose rows are not all copied yet."""
+        known = self._get(unpack(body, str))
+        return await self._held(known) if known is not None and not known.finished else None
+
+    async def finish(self, body: bytes) -> None:
+        """All rows of a decision are copied."""
+        query, epoch = unpack(body, tuple[str, int])
+        known = self._get(query)
+        if known is not None and known.epoch == epoch and not known.finished:
+            await self._queue.put_document(KIND, query, pack(Decision(query, epoch, known.ranges, finished=True)))
+        await self._cursors.release(self._cursor(query).consumer)
+
+    async def last(self, asked: codec.StageLast) -> dict[str, Any]:
+        known = self._get(asked.query)
+        return {"epoch": None if known is None else known.epoch}
+
+    def unfinished_queries(self) -> list[str]:
+        bodies = self._queue.documents(KIND)
+        return [query for query, body in bodies.items() if not unpack(body, Decision).finished]
+
+    def _get(self, query: str) -> Decision | None:
         body = self._queue.document(KIND, query)
         return unpack(body, Decision) if body is not None else None
 
-    async def finish(self, query: str, epoch: int) -> None:
-        """All rows of a decision are copied."""
-        known = self.get(query)
-        if known is not None and known.epoch == epoch and not known.finished:
-            finished = Decision(query, epoch, known.ranges, finished=True)
-            await self._queue.put_document(KIND, query, finished.packed())
+    def _check_staged(self, ranges: list[tuple[int, int]]) -> None:
+        head = tail = 0
+        if ranges and self._queue.topic_exists(self.topic):
+            topic = self._queue.topic(self.topic)
+            head, tail = topic.head, topic.tail
+        for first, until in ranges:
+            if not head <= first < until <= tail:
+                raise InvalidArgumentError(f"stage.decide: no rows are staged from {first} to {until}")
 
-    def unfinished(self) -> list[str]:
-        bodies = self._queue.documents(KIND)
-        return [query for query, body in bodies.items() if not unpack(body, Decision).finished]
+    async def _held(self, decision: Decision) -> Decision:
+        if decision.ranges and not decision.finished:
+            await self._cursors.hold(self._cursor(decision.query), min(first for first, _ in decision.ranges))
+        return decision
+
+    def _cursor(self, query: str) -> Cursor:
+        name = f"{self.topic.replace('/topics/', '/subscriptions/')}-{query}"
+        return Cursor(f"staging-{query}", self.topic, name)

@@ -1,7 +1,6 @@
-"""Record batches in, drafts out: what a client uploads, checked and turned into what the broker publishes.
+"""Uploaded record batches as drafts of messages, checked: the broker takes our sizes on trust.
 
-The rule kept here: work is done by column, and Python sees each value once. What the broker would refuse is refused
-here, in its own words, before anything is sent on: the broker takes our sizes on trust.
+Work is done by column, and Python sees each value once. What the broker would refuse is refused here, in its words.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pyarrow as pa
 
 from penstock.broker.limits import Limits, check_draft
 from penstock.broker.model import NO_ATTRIBUTES, Draft
-from penstock.doors.flight.letters import Row, Rows
+from penstock.doors.flight.ipc import Row, Rows
 from penstock.doors.flight.repeated_maps import numbers, repeated_maps
 from penstock.errors import InvalidArgumentError
 
@@ -25,19 +24,17 @@ PIECE_BYTES = 4 << 20
 BATCH_ROWS_MAX = 250_000
 BATCH_BYTES_MAX = 64 << 20
 
-_STRINGS = (pa.string(), pa.large_string())
-_BINARIES = (pa.binary(), pa.large_binary())
-
 
 def check_schema(schema: pa.Schema) -> None:
     """Refuse columns that would be left out or misread, by name and type."""
     seen: set[str] = set()
     for field in schema:
-        accepts = _COLUMNS.get(field.name)
-        if accepts is None:
-            raise InvalidArgumentError(f"Column {field.name} ({field.type}) is not known: there are {_KNOWN}")
+        if field.name not in _COLUMNS:
+            known = "data, topic, attributes and ordering_key"
+            raise InvalidArgumentError(f"Column {field.name} ({field.type}) is not known: there are {known}")
+        expected, accepts = _COLUMNS[field.name]
         if not accepts(field.type):
-            raise InvalidArgumentError(f"Column {field.name} is {field.type}; it must be {_TYPES[field.name]}")
+            raise InvalidArgumentError(f"Column {field.name} is {field.type}; it must be {expected}")
         if field.name in seen:
             raise InvalidArgumentError(f"Column {field.name} is there twice")
         seen.add(field.name)
@@ -46,41 +43,31 @@ def check_schema(schema: pa.Schema) -> None:
 
 
 def _is_text(kind: Any) -> bool:
-    return kind in _STRINGS
+    return kind in (pa.string(), pa.large_string())
 
 
 def _is_body(kind: Any) -> bool:
-    return kind in _STRINGS or kind in _BINARIES or pa.types.is_fixed_size_binary(kind)
+    return _is_text(kind) or kind in (pa.binary(), pa.large_binary()) or pa.types.is_fixed_size_binary(kind)
 
 
 def _is_map(kind: Any) -> bool:
-    return bool(pa.types.is_map(kind)) and kind.key_type in _STRINGS and kind.item_type in _STRINGS
+    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
 
 
-_COLUMNS: dict[str, Callable[[Any], bool]] = {
-    "data": _is_body,
-    "topic": _is_text,
-    "attributes": _is_map,
-    "ordering_key": _is_text,
-}
-_KNOWN = "data, topic, attributes and ordering_key"
-_TYPES = {
-    "data": "binary or string",
-    "topic": "string",
-    "attributes": "map<string, string>",
-    "ordering_key": "string",
+_COLUMNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "data": ("binary or string", _is_body),
+    "topic": ("string", _is_text),
+    "attributes": ("map<string, string>", _is_map),
+    "ordering_key": ("string", _is_text),
 }
 
 
-class Sheet(NamedTuple):
-    """A record batch as drafts, with the topic of each row where rows name one."""
-
-    drafts: list[Row]
-    sizes: list[int]
-    topics: list[str | None] | None
+class UploadedBatch(NamedTuple):
+    rows: Rows[Row]
+    topics: list[str | None] | None  # of each row; None: there is no such column
 
 
-def read_batch(batch: pa.RecordBatch, limits: Limits, extra: int = 0) -> Sheet:
+def read_batch(batch: pa.RecordBatch, limits: Limits, extra: int = 0) -> UploadedBatch:
     """`extra`: bytes of attributes that will be added to each message."""
     if batch.num_rows > BATCH_ROWS_MAX or batch.nbytes > BATCH_BYTES_MAX:
         raise InvalidArgumentError(
@@ -92,7 +79,7 @@ def read_batch(batch: pa.RecordBatch, limits: Limits, extra: int = 0) -> Sheet:
         raise InvalidArgumentError("Text must be valid UTF-8") from None
 
 
-def _read(batch: pa.RecordBatch, limits: Limits, extra: int) -> Sheet:
+def _read(batch: pa.RecordBatch, limits: Limits, extra: int) -> UploadedBatch:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     data = columns["data"]
     if data.null_count:
@@ -114,10 +101,7 @@ def _read(batch: pa.RecordBatch, limits: Limits, extra: int) -> Sheet:
     if not plain or max(sizes, default=0) > most:
         sizes = [check_draft(Draft(*draft), limits) for draft in drafts]
     topics = _texts(columns["topic"], None)[0] if "topic" in columns else None
-    return Sheet(drafts, sizes, topics)
-
-
-# ---------------------------------------------------------------------- columns
+    return UploadedBatch(Rows(drafts, sizes), topics)
 
 
 def _bodies(column: pa.Array) -> tuple[list[bytes], list[int]]:
@@ -181,7 +165,7 @@ def _maps(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], li
 
 
 def _without_nulls(column: pa.MapArray) -> pa.MapArray:
-    """A null map is a map of nothing, and may have anything behind it."""
+    """A null map counts as empty; its entries may be anything."""
     return pa.array([each or [] for each in column.to_pylist()], column.type)
 
 
@@ -206,30 +190,30 @@ def _lengths(offsets: list[int]) -> list[int]:
 # ---------------------------------------------------------------------- what goes over the link
 
 
-def by_topic(sheet: Sheet, default: str | None, full_name: Callable[[str], str]) -> dict[str, Rows]:
+def by_topic(batch: UploadedBatch, default: str | None, full_name: Callable[[str], str]) -> dict[str, Rows[Row]]:
     """The rows of each topic, in the order in which topics first come."""
-    if sheet.topics is None:
+    if batch.topics is None:
         if default is None:
             raise InvalidArgumentError("There is no topic: name one in the command, or in a column topic")
-        return {default: Rows(sheet.drafts, sheet.sizes)}
-    names = {name: full_name(name) if name else default for name in dict.fromkeys(sheet.topics)}
+        return {default: batch.rows}
+    names = {name: full_name(name) if name else default for name in dict.fromkeys(batch.topics)}
     if None in names.values():
         raise InvalidArgumentError("A row has no topic, and the command names none")
     if len(set(names.values())) == 1:
-        return {next(iter(names.values())) or "": Rows(sheet.drafts, sheet.sizes)}
-    found: dict[str, Rows] = {name: Rows([], []) for name in names.values() if name}
-    for draft, size, topic in zip(sheet.drafts, sheet.sizes, sheet.topics, strict=True):
+        return {next(iter(names.values())) or "": batch.rows}
+    found: dict[str, Rows[Row]] = {name: Rows([], []) for name in names.values() if name}
+    for draft, size, topic in zip(batch.rows.drafts, batch.rows.sizes, batch.topics, strict=True):
         rows = found[names[topic] or ""]
         rows.drafts.append(draft)
         rows.sizes.append(size)
     return found
 
 
-def pieces(rows: Rows) -> list[Rows]:
-    """Rows in frames that the server reads without keeping others waiting."""
+def pieces(rows: Rows[Row]) -> list[Rows[Row]]:
+    """Rows in parts small enough for the server to read each without delaying other requests."""
     if len(rows.drafts) <= PIECE_ROWS and sum(rows.sizes) <= PIECE_BYTES:
         return [rows]
-    found: list[Rows] = []
+    found: list[Rows[Row]] = []
     start, size = 0, 0
     for index, each in enumerate(rows.sizes):
         if index > start and (index - start >= PIECE_ROWS or size + each > PIECE_BYTES):

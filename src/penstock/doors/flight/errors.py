@@ -1,7 +1,6 @@
 """How errors look to a Flight client: one table from the error tree to codes, and from those to Flight's classes.
 
-The rule kept here: every class of the tree has a row (a test walks it), and nothing but a FlightError leaves a call:
-of any other exception Flight would send the traceback.
+Nothing but a FlightError may leave a call: of any other exception Flight would send the traceback.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ def flight_error(error: PenstockError) -> Exception:
 
 
 @contextmanager
-def told(log: logging.Logger, what: str) -> Iterator[None]:
-    """Whatever goes wrong inside becomes one sentence for the client."""
+def flight_errors(log: logging.Logger, what: str) -> Iterator[None]:
+    """Any error inside becomes a FlightError with one sentence."""
     try:
         yield
     except PenstockError as error:

@@ -1,10 +1,9 @@
-"""The wire between the server and its reader process: frames over a socket pair, many requests outstanding.
+"""The connection between the server and its reader process: frames over a socket pair, many requests outstanding.
 
     length of the body, number, length of the word | word | body
 
 A request is a number, a verb and a body; its answer has the same number, and a word that is empty or names an error.
-A frame with the number 0 is an order of the server, not an answer. The rule kept here: frames are small enough to be
-read whole, and when the other side is gone everybody who waits is told.
+A frame with the number 0 is a notice of the server, not an answer.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from penstock import errors
 from penstock.errors import InternalError, PenstockError, UnavailableError
 
 HEADER = struct.Struct(">IQB")
-BODY_BYTES_MAX = 64 << 20
-ORDER = 0  # the number of frames that nobody asked for
+NOTICE = 0
 
 
 class Frame(NamedTuple):
@@ -37,8 +35,6 @@ def head(number: int, word: str, length: int) -> bytes:
     return HEADER.pack(length, number, len(encoded)) + encoded
 
 
-# ---------------------------------------------------------------------- errors as words
-
 ERRORS: dict[str, type[PenstockError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, PenstockError)
 }
@@ -47,9 +43,6 @@ ERRORS: dict[str, type[PenstockError]] = {
 def error_word(error: PenstockError) -> str:
     """The name of the class of the tree an error belongs to."""
     return next(kind.__name__ for kind in type(error).__mro__ if ERRORS.get(kind.__name__) is kind)
-
-
-# ---------------------------------------------------------------------- the server's end
 
 
 class ServerEnd:
@@ -73,7 +66,7 @@ class ServerEnd:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
                 del body
-                await asyncio.sleep(0)  # other doors have their turn between two frames
+                await asyncio.sleep(0)  # other doors run between two frames
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -81,8 +74,8 @@ class ServerEnd:
                 task.cancel()
             self._writer.close()
 
-    def order(self, word: str, body: bytes = b"") -> None:
-        self._send(ORDER, word, body)
+    def notify(self, word: str, body: bytes = b"") -> None:
+        self._send(NOTICE, word, body)
 
     async def _serve(self, frame: Frame) -> None:
         try:
@@ -100,15 +93,12 @@ class ServerEnd:
                 self._writer.write(body)
 
 
-# ---------------------------------------------------------------------- the reader's end
-
-
 class ReaderEnd:
-    """Asks from any thread; a thread of its own hands out the answers."""
+    """Sends from any thread; a thread of its own reads the answers."""
 
-    def __init__(self, own: socket.socket, *, ordered: Callable[[Frame], None], ended: Callable[[], None]) -> None:
+    def __init__(self, own: socket.socket, *, noticed: Callable[[Frame], None], ended: Callable[[], None]) -> None:
         self._socket = own
-        self._ordered = ordered
+        self._noticed = noticed
         self._ended = ended
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[bytes]] = {}
@@ -120,6 +110,10 @@ class ReaderEnd:
 
     def number(self) -> int:
         return next(self._numbers)
+
+    def call(self, verb: str, body: bytes = b"") -> bytes:
+        """The answer, when it has come."""
+        return self.ask(verb, body).result()
 
     def ask(self, verb: str, body: bytes, number: int = 0) -> Future[bytes]:
         """The answer to come. With a `number` it may follow frames that were sent under the same one."""
@@ -141,18 +135,15 @@ class ReaderEnd:
     def _listen(self) -> None:
         with self._socket.makefile("rb", buffering=1 << 20) as stream:
             while (frame := _next_frame(stream.read)) is not None:
-                if frame.number == ORDER:
-                    self._ordered(frame)
+                if frame.number == NOTICE:
+                    self._noticed(frame)
+                    continue
+                answer = self._waiting.pop(frame.number)
+                if not frame.word:
+                    answer.set_result(frame.body)
                 else:
-                    self._hand_out(frame)
+                    answer.set_exception(ERRORS.get(frame.word, InternalError)(frame.body.decode()))
         self._ended()
-
-    def _hand_out(self, frame: Frame) -> None:
-        answer = self._waiting.pop(frame.number)
-        if not frame.word:
-            answer.set_result(frame.body)
-        else:
-            answer.set_exception(ERRORS.get(frame.word, InternalError)(frame.body.decode()))
 
 
 def _next_frame(read: Callable[[int], bytes]) -> Frame | None:

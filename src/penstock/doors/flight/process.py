@@ -1,9 +1,8 @@
-"""The reader process of the Flight door: it scans the store and speaks Arrow, so that the server need not.
+"""The reader process of the Flight door, a main module: it scans the store and speaks Arrow in place of the server.
 
     python -m penstock.doors.flight.process FD        started by the door, with one end of a socket pair
 
-The rule kept here: it lives as long as the server it belongs to and not a moment longer: when the link ends, so does
-the process, at once and with whatever it was doing. As a main module it puts its own parts together.
+It never outlives its server: when the link ends it exits at once, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ import threading
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
-from penstock.doors.flight.letters import Hello, pack, unpack
+from penstock.doors.flight.ipc import Hello, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
+from penstock.doors.port import join_address
 from penstock.errors import where
 from penstock.memory import calm_collector
 
 if TYPE_CHECKING:
     from penstock.doors.flight.service import FlightService
-    from penstock.doors.flight.staging import Staging
 
 log = logging.getLogger("penstock.doors.flight")
 
@@ -34,13 +33,13 @@ NICENESS = 5  # where processors are short, the broker goes before the scans
 
 class ReaderProcess:
     def __init__(self, own: socket.socket) -> None:
-        self._link = ReaderEnd(own, ordered=self._ordered, ended=lambda: os._exit(0))
+        self._link = ReaderEnd(own, noticed=self._noticed, ended=lambda: os._exit(0))
         self._greeted = threading.Event()
         self._stopped = threading.Event()
         self._hello: Hello | None = None
 
     def run(self) -> None:
-        # It is what takes the time, and until it is done somebody else listens for us.
+        # This import takes long; until it is done the server listens in our place.
         import penstock.doors.flight.service  # noqa: F401
 
         self._link.start()
@@ -48,20 +47,20 @@ class ReaderProcess:
         self._greeted.wait()
         assert self._hello is not None, "the greeting was read before it was announced"
         try:
-            service, staging = open_service(self._hello, self._link)
+            service = open_service(self._hello, self._link)
         except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
             log.error("cannot serve on %s port %d: %s", self._hello.host, self._hello.port, where(error))
             os._exit(1)
-        gc.freeze()  # what is there now stays
+        gc.freeze()  # what exists now stays
         calm_collector()
-        self._link.send("open", pack(service.port), 0)
-        staging.finish(self._hello.unfinished)
+        self._link.send("open", b"", 0)
+        service.staging.finish(self._hello.unfinished)
         self._stopped.wait()
         service.stopping = True
         service.shutdown()
         os._exit(0)
 
-    def _ordered(self, frame: Frame) -> None:
+    def _noticed(self, frame: Frame) -> None:
         if frame.word == "hello":
             self._hello = unpack(frame.body, Hello)
             self._greeted.set()
@@ -69,34 +68,24 @@ class ReaderProcess:
             self._stopped.set()
 
 
-def open_service(hello: Hello, link: ReaderEnd) -> tuple[FlightService, Staging]:
-    """What this process serves."""
+def open_service(hello: Hello, link: ReaderEnd) -> FlightService:
     from penstock.assembly import open_log_reader
-    from penstock.doors.flight.broker import Broker
-    from penstock.doors.flight.codec import Names
     from penstock.doors.flight.service import FlightService, Tokens
-    from penstock.doors.flight.staging import Staging
 
-    broker = Broker(link, open_log_reader(hello.data) if hello.data is not None else None)
-    names = Names(hello.project)
-    staging = Staging(broker, names, log)
     secure = bool(hello.certificate)
-    place = f"[{hello.host}]" if ":" in hello.host else hello.host
-    service = FlightService(
-        f"{'grpc+tls' if secure else 'grpc'}://{place}:{hello.port}",
-        broker=broker,
-        names=names,
-        staging=staging,
-        limits=hello.limits,
-        log=log,
+    return FlightService(
+        f"{'grpc+tls' if secure else 'grpc'}://{join_address(hello.host, hello.port)}",
+        hello,
+        link,
+        open_log_reader(hello.data) if hello.data is not None else None,
+        log,
         tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
         middleware={"tokens": Tokens(hello.tokens)} if hello.tokens else None,
     )
-    return service, staging
 
 
 class NoPandas(MetaPathFinder):
-    """Arrow loads pandas where there is one, to know its types. None of them comes here, and it takes long to load."""
+    """Arrow loads pandas where it is installed, for its types: none is used here, and loading takes long."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         if name == "pandas":
@@ -105,7 +94,7 @@ class NoPandas(MetaPathFinder):
 
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # the server is told to stop, and tells us when it has
+        signal.signal(number, signal.SIG_IGN)  # they are for the server, which sends `stop`
     os.nice(NICENESS)
     sys.meta_path.insert(0, NoPandas())
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")

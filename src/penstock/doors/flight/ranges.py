@@ -1,18 +1,15 @@
-"""How much a reader takes at a time, and how it is cut into parts.
-
-The rule kept here: by stored bytes, which positions in the log give without reading the messages in between. A
-backlog always yields something, so that a reader with a small limit never stands still.
-"""
+"""How much a reader takes at a time, and how it is split into parts: by stored bytes, which positions in the log give
+without reading the messages in between."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from penstock.doors.flight.broker import Broker
 from penstock.doors.flight.errors import OutOfRangeError
-from penstock.doors.flight.letters import TopicBounds
+from penstock.doors.flight.ipc import TopicBounds
+from penstock.doors.flight.topic_log import TopicLog
 from penstock.errors import InvalidArgumentError
 
 PARTS_MAX = 10_000
@@ -40,15 +37,12 @@ class Span(NamedTuple):
         return self.end - self.start
 
 
-def span(broker: Broker, topic: TopicBounds, first: int, until: int) -> Span:
-    return Span(topic, first, until, broker.position(topic, first), broker.position(topic, until))
+def span(log: TopicLog, topic: TopicBounds, first: int, until: int) -> Span:
+    return Span(topic, first, until, log.position(topic, first), log.position(topic, until))
 
 
-# ---------------------------------------------------------------------- limit
-
-
-def limited(broker: Broker, spans: Sequence[Span], rows: int | None, size: int | None) -> dict[str, int]:
-    """Where each range ends when all of them together keep within the limits."""
+def limited(log: TopicLog, spans: Sequence[Span], rows: int | None, size: int | None) -> dict[str, int]:
+    """Where each range ends when all together keep within the limits; at least one message comes if there is one."""
     until = {each.topic.name: each.until for each in spans}
     total_rows, total_bytes = sum(each.rows for each in spans), sum(each.bytes for each in spans)
     if rows is not None and rows < total_rows:
@@ -58,8 +52,8 @@ def limited(broker: Broker, spans: Sequence[Span], rows: int | None, size: int |
         for each in spans:
             share = each.start + size * each.bytes // total_bytes
             # The last offset with no more than its share before it.
-            end = broker.offset(each.topic, share + 1, each.first, each.until)
-            end = end if broker.position(each.topic, end) <= share else end - 1
+            end = log.offset(each.topic, share + 1, each.first, each.until)
+            end = end if log.position(each.topic, end) <= share else end - 1
             until[each.topic.name] = min(until[each.topic.name], max(end, each.first))
     if total_rows and all(until[each.topic.name] == each.first for each in spans):
         longest = max(spans, key=lambda each: each.rows)
@@ -77,19 +71,16 @@ def apportioned(amount: int, weights: Sequence[int]) -> list[int]:
     return shares
 
 
-def backlog(broker: Broker, topic: TopicBounds, first: int, until: int | None) -> Span:
-    """What lies before a reader; it begins at the head if that has passed the reader."""
+def backlog(log: TopicLog, topic: TopicBounds, first: int, until: int | None) -> Span:
+    """What a reader has not read yet; it begins at the head if that is beyond `first`."""
     if first > topic.tail:
         raise InvalidArgumentError(f"Topic {topic.name} ends at offset {topic.tail}; it has no offset {first} yet")
     end = topic.tail if until is None else min(until, topic.tail)
     start = min(max(first, topic.head), topic.tail)
-    return span(broker, topic, start, max(start, end))
+    return span(log, topic, start, max(start, end))
 
 
-# ---------------------------------------------------------------------- split
-
-
-def split(broker: Broker, spans: Sequence[Span], size: int, rows: int | None, parts: int) -> list[Span]:
+def split(log: TopicLog, spans: Sequence[Span], size: int, rows: int | None, parts: int) -> list[Span]:
     """Cut ranges into parts of about `size` bytes and at most `rows` rows, `parts` of them or more."""
     total = sum(each.bytes for each in spans)
     target = max(1, min(size, -(-total // max(parts, 1))))
@@ -97,46 +88,46 @@ def split(broker: Broker, spans: Sequence[Span], size: int, rows: int | None, pa
     if sum(-(-each.bytes // target) for each in spans) > PARTS_MAX + len(spans):
         raise TooManyPartsError
     for each in spans:
-        for part in _by_bytes(broker, each, target):
-            found += _by_rows(broker, part, rows)
+        for part in _by_bytes(log, each, target):
+            found += _by_rows(log, part, rows)
             if len(found) > PARTS_MAX:
                 raise TooManyPartsError
-    return _at_least(broker, found, min(parts, PARTS_MAX))
+    return _at_least(log, found, min(parts, PARTS_MAX))
 
 
-def _by_bytes(broker: Broker, whole: Span, target: int) -> Iterator[Span]:
+def _by_bytes(log: TopicLog, whole: Span, target: int) -> Iterator[Span]:
     count = max(1, -(-whole.bytes // target))
     first, start = whole.first, whole.start
     for number in range(1, count + 1):
         until = whole.until
         if number < count:
-            until = broker.offset(whole.topic, whole.start + whole.bytes * number // count, first, whole.until)
+            until = log.offset(whole.topic, whole.start + whole.bytes * number // count, first, whole.until)
         if until > first:
-            end = whole.end if until == whole.until else broker.position(whole.topic, until)
+            end = whole.end if until == whole.until else log.position(whole.topic, until)
             yield Span(whole.topic, first, until, start, end)
             first, start = until, end
 
 
-def _by_rows(broker: Broker, part: Span, rows: int | None) -> list[Span]:
+def _by_rows(log: TopicLog, part: Span, rows: int | None) -> list[Span]:
     count = 1 if rows is None else max(1, -(-part.rows // max(rows, 1)))
     if count > PARTS_MAX:
         raise TooManyPartsError
     edges = [part.first + part.rows * number // count for number in range(count + 1)]
-    return [span(broker, part.topic, first, until) for first, until in pairwise(edges)]
+    return [span(log, part.topic, first, until) for first, until in pairwise(edges)]
 
 
-def _at_least(broker: Broker, found: list[Span], parts: int) -> list[Span]:
+def _at_least(log: TopicLog, found: list[Span], parts: int) -> list[Span]:
     """Halve the longest parts until there are enough, or each is a single message."""
     while len(found) < parts and found:
         index = max(range(len(found)), key=lambda each: found[each].rows)
         if found[index].rows < 2:
             break
-        found[index : index + 1] = _by_rows(broker, found[index], -(-found[index].rows // 2))
+        found[index : index + 1] = _by_rows(log, found[index], -(-found[index].rows // 2))
     return found
 
 
-def checked(broker: Broker, topic: TopicBounds, first: int, until: int, *, lossy: bool = False) -> tuple[int, int]:
-    """A range that can be read, or why not."""
+def checked(topic: TopicBounds, first: int, until: int, *, lossy: bool = False) -> tuple[int, int]:
+    """A range that can be read; where not all is kept any more a lossy one begins later."""
     if not 0 <= first <= until:
         raise InvalidArgumentError(f"A range goes from 0 or more upwards, not from {first} to {until}")
     if until > topic.tail:
@@ -146,10 +137,3 @@ def checked(broker: Broker, topic: TopicBounds, first: int, until: int, *, lossy
             raise OutOfRangeError.of(topic.name, first, topic.head)
         first = min(topic.head, until)
     return first, until
-
-
-def heads_and_tails(topics: Mapping[str, TopicBounds]) -> dict[str, dict[str, int]]:
-    return {
-        "heads": {name: topic.head for name, topic in topics.items()},
-        "tails": {name: topic.tail for name, topic in topics.items()},
-    }

@@ -1,7 +1,6 @@
-"""The Flight door in the server: it holds the port, starts the reader process and answers its questions.
+"""The Flight door in the server: it holds the port, starts the reader process and answers its requests.
 
-The rule kept here: there is no reader process before somebody needs it, and whatever happens to it, the server goes
-on; the door comes back at the same address, and nothing of it is left when the server is gone.
+The reader process is started when the first client comes. If it ends, another is started at the same address.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ from typing import Any
 import msgspec
 
 from penstock.broker.facts import Published, TopicDeleted
-from penstock.doors.flight.decisions import Decisions
-from penstock.doors.flight.desk import Desk
-from penstock.doors.flight.doorstep import Doorstep
-from penstock.doors.flight.letters import Hello
+from penstock.doors.flight.handover import Handover, bound_socket
+from penstock.doors.flight.ipc import Hello, pack
 from penstock.doors.flight.link import Frame, ServerEnd
 from penstock.doors.flight.options import FlightOptions
-from penstock.doors.flight.tidings import Tidings
+from penstock.doors.flight.requests import Requests
 from penstock.doors.port import join_address
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import UnavailableError
@@ -36,13 +33,13 @@ from penstock.wire.trust import server_context
 PROCESS = "penstock.doors.flight.process"
 START_SECONDS = 60.0
 BACKOFF_SECONDS = (0.1, 5.0)
-# A scan takes and gives back megabytes at a time; where the C library can be told to, it keeps them for the next batch.
+# A scan allocates and frees megabytes at a time; a C library that has these settings keeps them for the next batch.
 ALLOCATION = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
 }
-STEADY_SECONDS = 10.0  # a reader process that lived so long was well
+STEADY_SECONDS = 10.0  # a reader process that lived so long did not fail at the start
 
 
 class FlightDoor:
@@ -68,12 +65,11 @@ class FlightDoor:
         self._log = log
         self._options = options or FlightOptions()
         self._project, self._data = project, data
-        self._budget = budget or Budget()
-        self._tidings = Tidings()
-        self._doorstep: Doorstep | None = None
+        self._requests = Requests(queue, project, log, budget or Budget())
+        self._handover: Handover | None = None
         self._holder: socket.socket | None = None
-        self._keeper: asyncio.Task[None] | None = None
-        self._reader: Reader | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._child: ChildProcess | None = None
         self._stopping = False
 
     @property
@@ -86,9 +82,12 @@ class FlightDoor:
 
     async def start(self) -> None:
         certificate, private_key = _key_pair(self._options)
-        self._family, host = await _resolved(self._host)
-        self._doorstep = Doorstep(self._family, host, self._port)
-        self._port = self._doorstep.port
+        found = await asyncio.get_running_loop().getaddrinfo(
+            self._host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        self._family, host = found[0][0], str(found[0][4][0])
+        self._handover = Handover(self._family, host, self._port)
+        self._port = self._handover.port
         self.address = join_address(host, self._port)
         self._hello = Hello(
             host,
@@ -101,50 +100,46 @@ class FlightDoor:
             private_key,
             [],
         )
-        self._listener = self._queue.on([Published, TopicDeleted], self._tidings.on_fact)
-        self._keeper = asyncio.create_task(self._keep(self._doorstep))
+        self._listener = self._queue.on([Published, TopicDeleted], self._requests.waiters.on_fact)
+        self._supervisor = asyncio.create_task(self._supervise(self._handover))
 
     async def stop(self, grace_seconds: float) -> None:
         self._stopping = True
-        self._tidings.close()
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
-        if self._reader is not None:
-            await self._reader.stop(grace_seconds)
-        self._release()
-
-    def _release(self) -> None:
+        self._requests.waiters.close()
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            await asyncio.gather(self._supervisor, return_exceptions=True)
+        if self._child is not None:
+            await self._child.stop(grace_seconds)
         self._queue.off(self._listener)
-        for held in (self._doorstep, self._holder):
+        for held in (self._handover, self._holder):
             if held is not None:
                 held.close()
 
-    async def _open(self, doorstep: Doorstep) -> None:
-        """Start a reader process; returns when it answers."""
-        desk = Desk(self._queue, self._tidings, self._log, self._budget)
-        self._reader = Reader(desk, self._log, lambda: self._make_room(doorstep))
-        hello = msgspec.structs.replace(self._hello, unfinished=Decisions(self._queue).unfinished())
-        await self._reader.start(hello)
-        await asyncio.to_thread(doorstep.hand_over, hello.host)
+    async def _open(self, handover: Handover) -> None:
+        """Start a reader process; returns when it listens."""
+        self._child = ChildProcess(self._requests, self._log, lambda: self._release_port(handover))
+        unfinished = self._requests.decisions.unfinished_queries()
+        await self._child.start(msgspec.structs.replace(self._hello, unfinished=unfinished))
+        await asyncio.to_thread(handover.hand_over)
 
-    def _make_room(self, doorstep: Doorstep) -> None:
-        """A reader process is about to listen; the port stays ours if it does not get that far."""
-        doorstep.leave()
+    def _release_port(self, handover: Handover) -> None:
+        """A reader process is about to listen; a socket that does not listen keeps the port for the next one."""
+        handover.stop_listening()
         if self._holder is None:
-            self._holder = _hold(self._family, self._hello.host, self._port)
+            self._holder = bound_socket(self._family, self._hello.host, self._port)
 
-    async def _keep(self, doorstep: Doorstep) -> None:
+    async def _supervise(self, handover: Handover) -> None:
         """Start a reader process when the first client comes, and another when it ends."""
-        if not Decisions(self._queue).unfinished():
-            await doorstep.knock()
+        if not self._requests.decisions.unfinished_queries():
+            await handover.first_client()
         loop, pause = asyncio.get_running_loop(), BACKOFF_SECONDS[0]
         while not self._stopping:
-            with suppress(UnavailableError, OSError):  # it has ended, and the log says so
-                await self._open(doorstep)
-            assert self._reader is not None, "it was made, whatever became of it"
+            with suppress(UnavailableError, OSError):  # it has ended, which is logged
+                await self._open(handover)
+            assert self._child is not None, "it was made, even if it did not start"
             since = loop.time()
-            code = await self._reader.ended()
+            code = await self._child.ended()
             if loop.time() - since >= STEADY_SECONDS:
                 pause = BACKOFF_SECONDS[0]
             self.counts["reader_ended"] += 1
@@ -153,13 +148,13 @@ class FlightDoor:
             pause = min(pause * 2, BACKOFF_SECONDS[1])
 
 
-class Reader:
+class ChildProcess:
     """One reader process and the link to it."""
 
-    def __init__(self, desk: Desk, log: logging.Logger, make_room: Callable[[], None]) -> None:
-        self._desk = desk
+    def __init__(self, requests: Requests, log: logging.Logger, release_port: Callable[[], None]) -> None:
+        self._requests = requests
         self._log = log
-        self._make_room = make_room
+        self._release_port = release_port
         self._link = ServerEnd(self._answer)
         self._open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._process: asyncio.subprocess.Process | None = None
@@ -187,15 +182,14 @@ class Reader:
         finally:
             others.close()
         self._tasks = [asyncio.create_task(self._link.run(own)), asyncio.create_task(self._read_log())]
-        self._tasks[0].add_done_callback(lambda _: self._desk.pieces.close())
+        self._tasks[0].add_done_callback(lambda _: self._requests.partial.clear())
         ended = asyncio.create_task(self._process.wait())
         either: set[asyncio.Future[Any]] = {self._open, ended}
         await asyncio.wait(either, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
         if not self._open.done():
-            ended.cancel()
             await self._kill()
             raise UnavailableError("the reader process did not start; the log says more")
-        ended.cancel()
 
     async def ended(self) -> int | None:
         """The exit code, once there is one."""
@@ -208,17 +202,14 @@ class Reader:
     async def stop(self, grace_seconds: float) -> None:
         if self._process is None or self._process.returncode is not None:
             return
-        if self._open.done():  # otherwise it serves nobody yet
-            await self._drain(self._process, grace_seconds)
+        if self._open.done():  # otherwise it has no clients yet
+            self._link.notify("stop")
+            try:
+                async with asyncio.timeout(grace_seconds):
+                    await self._process.wait()
+            except TimeoutError:
+                self._log.warning("streams did not finish in time and were closed")
         await self._kill()
-
-    async def _drain(self, process: asyncio.subprocess.Process, grace_seconds: float) -> None:
-        self._link.order("stop")
-        try:
-            async with asyncio.timeout(grace_seconds):
-                await process.wait()
-        except TimeoutError:
-            self._log.warning("streams did not finish in time and were closed")
 
     async def _kill(self) -> None:
         assert self._process is not None, "it was started"
@@ -232,44 +223,23 @@ class Reader:
 
     async def _answer(self, frame: Frame) -> bytes | None:
         if frame.word == "ready":
-            self._make_room()
-            self._link.order("hello", self._hello.packed())
+            self._release_port()
+            self._link.notify("hello", pack(self._hello))
             return None
         if frame.word == "open":
             if not self._open.done():
                 self._open.set_result(None)
             return None
-        return await self._desk.answer(frame)
+        return await self._requests.answer(frame)
 
     async def _read_log(self) -> None:
-        """What the process writes to its standard error goes into our log."""
+        """Lines of its standard error go into our log."""
         assert self._process is not None, "it was started"
         assert self._process.stderr is not None, "it is a pipe"
         while line := await self._process.stderr.readline():
             level, _, text = line.decode("utf-8", "replace").rstrip().partition(" ")
             known = logging.getLevelNamesMapping().get(level)
             self._log.log(known or logging.WARNING, "%s", text if known else f"{level} {text}")
-
-
-# ---------------------------------------------------------------------- the port
-
-
-async def _resolved(host: str) -> tuple[int, str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = found[0]
-    return family, str(address[0])
-
-
-def _hold(family: int, host: str, port: int) -> socket.socket:
-    """Keep a port, unheard, for the reader processes to come: OSError if somebody listens there."""
-    holder = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind((host, port))
-    except OSError:
-        holder.close()
-        raise
-    return holder
 
 
 def _key_pair(options: FlightOptions) -> tuple[bytes, bytes]:

@@ -1,8 +1,5 @@
-"""The Flight service: each call is read, answered from the broker or the log, and its errors are put into words.
-
-The rule kept here: a scan streams. What is in memory is the record batch being written and the few stored batches it
-is made of, however long the range; and nothing is sent to a caller who has not shown a token where one is asked for.
-"""
+"""The Flight service of the reader process. A scan streams: however long the range, only the record batch being written
+and the few stored batches it is made of are in memory."""
 
 from __future__ import annotations
 
@@ -14,10 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock.broker.limits import Limits
 from penstock.doors.flight import codec, ranges
 from penstock.doors.flight.actions import Actions
-from penstock.doors.flight.broker import Broker
 from penstock.doors.flight.columns import (
     SCHEMA,
     chosen_schema,
@@ -26,18 +21,22 @@ from penstock.doors.flight.columns import (
     needs_messages,
     record_batches,
 )
-from penstock.doors.flight.errors import OutOfRangeError, flight_error, told
-from penstock.doors.flight.letters import TopicBounds
+from penstock.doors.flight.errors import OutOfRangeError, flight_error, flight_errors
+from penstock.doors.flight.ipc import Hello, TopicBounds
+from penstock.doors.flight.link import ReaderEnd
+from penstock.doors.flight.publisher import Publisher
 from penstock.doors.flight.staging import Staging
+from penstock.doors.flight.topic_log import TopicLog
 from penstock.doors.flight.uploads import Upload
 from penstock.errors import InvalidArgumentError, PermissionDeniedError, UnavailableError
+from penstock.journal.port import LogReader
 from penstock.wire.trust import BearerTokens
 
 UPLOADS_MAX = 256  # at a time; each holds a batch or two of its client
 
 
 class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight ships no types
-    """Lets only callers with a bearer token in."""
+    """Refuses callers without a known bearer token."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = BearerTokens(tokens)
@@ -51,20 +50,19 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     def __init__(
         self,
         location: str,
-        *,
-        broker: Broker,
-        names: codec.Names,
-        staging: Staging,
-        limits: Limits,
+        hello: Hello,
+        link: ReaderEnd,
+        reader: LogReader | None,
         log: logging.Logger,
         **options: Any,
     ) -> None:
-        self._broker = broker
-        self._names = names
-        self._staging = staging
-        self._limits = limits
         self._log = log
-        self._actions = Actions(broker, names, staging)
+        self._topics = TopicLog(link, reader)
+        self._names = codec.Names(hello.project)
+        self._limits = hello.limits
+        self._publisher = Publisher(link)
+        self.staging = Staging(link, self._topics, self._publisher, log)
+        self._actions = Actions(link, self._topics, self._names, self.staging)
         self.stopping = False
         self._uploads = threading.BoundedSemaphore(UPLOADS_MAX)
         super().__init__(location, **options)
@@ -76,7 +74,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     # ------------------------------------------------------------------ reading
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> Any:
-        with told(self._log, "do_get"):
+        with flight_errors(self._log, "do_get"):
             self._check()
             asked = codec.read(ticket.ticket, codec.Ticket, "ticket")
             columns = _columns(asked.columns)
@@ -87,7 +85,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     def _spans(self, wanted: Sequence[codec.Range], *, lossy: bool) -> list[tuple[TopicBounds, int, int]]:
         """What there is to read, with the topics it is in."""
         names = [self._names.topic(each.topic) for each in wanted]
-        known = self._broker.bounds(list(dict.fromkeys(names)), missing_ok=lossy)
+        known = self._topics.bounds(list(dict.fromkeys(names)), missing_ok=lossy)
         topics = {topic.name: topic for topic in known}
         found = []
         for name, each in zip(names, wanted, strict=True):
@@ -95,7 +93,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
                 continue
             topic = topics[name]
             if each.identity in ("", topic.identity):
-                found.append((topic, *ranges.checked(self._broker, topic, each.first, each.until, lossy=lossy)))
+                found.append((topic, *ranges.checked(topic, each.first, each.until, lossy=lossy)))
             elif not lossy:
                 raise OutOfRangeError.replaced(name, each.first)
         return found
@@ -103,7 +101,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     def _scan(
         self, spans: list[tuple[TopicBounds, int, int]], columns: list[str] | None, *, lossy: bool
     ) -> Iterator[pa.RecordBatch]:
-        with told(self._log, "a scan"):
+        with flight_errors(self._log, "a scan"):
             for topic, first, until in spans:
                 yield from self._scan_topic(topic, first, until, columns, lossy=lossy)
 
@@ -115,7 +113,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             return
         while first < until:
             try:
-                stored = self._broker.stored(topic, first, until)
+                stored = self._topics.stored(topic, first, until)
                 for batch in record_batches(topic.name, topic.first_id, stored, first, until, columns):
                     first += batch.num_rows
                     yield batch
@@ -129,10 +127,10 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     # ------------------------------------------------------------------ publishing
 
     def do_put(self, context: Any, descriptor: flight.FlightDescriptor, reader: Any, writer: Any) -> None:
-        with told(self._log, "do_put"):
+        with flight_errors(self._log, "do_put"):
             self._check()
             command = codec.read(descriptor.command or b"", codec.Upload, "command")
-            upload = Upload(self._broker, self._names, self._staging, self._limits, command)
+            upload = Upload(self._topics, self._publisher, self._names, self.staging, self._limits, command)
             if not self._uploads.acquire(blocking=False):
                 raise UnavailableError("The server is busy: try again later")
             try:
@@ -143,27 +141,27 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     # ------------------------------------------------------------------ actions
 
     def do_action(self, context: Any, action: flight.Action) -> list[flight.Result]:
-        with told(self._log, f"action {action.type[:40]}"):
+        with flight_errors(self._log, f"action {action.type[:40]}"):
             self._check()
             body = action.body.to_pybytes() if action.body is not None else b""
             return [flight.Result(self._actions.answer(action.type, body))]
 
     def list_actions(self, context: Any) -> list[flight.ActionType]:
-        return [flight.ActionType(name, action.help) for name, action in self._actions.table.items()]
+        return [flight.ActionType(name, action.help) for name, action in codec.ACTIONS.items()]
 
     # ------------------------------------------------------------------ for generic clients
 
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[flight.FlightInfo]:
-        with told(self._log, "list_flights"):
+        with flight_errors(self._log, "list_flights"):
             self._check()
-            yield from map(_info, self._broker.bounds(None))
+            yield from map(_info, self._topics.bounds(None))
 
     def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
-        with told(self._log, "get_flight_info"):
+        with flight_errors(self._log, "get_flight_info"):
             return _info(self._described(descriptor))
 
     def get_schema(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
-        with told(self._log, "get_schema"):
+        with flight_errors(self._log, "get_schema"):
             self._described(descriptor)
             return flight.SchemaResult(SCHEMA)
 
@@ -173,7 +171,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         if not path or len(path) != 1:
             raise InvalidArgumentError("A flight is named by a path of one part, the topic")
         try:
-            return self._broker.topic(self._names.topic(path[0].decode()))
+            return self._topics.topic(self._names.topic(path[0].decode()))
         except UnicodeDecodeError:
             raise InvalidArgumentError("Text must be valid UTF-8") from None
 

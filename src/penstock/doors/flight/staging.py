@@ -1,7 +1,7 @@
-"""Rows that count only when somebody says so: staged first, published by a decision.
+"""Staged rows: uploaded first, and published when a decision says which of them count.
 
-The rule kept here: what a decision covers is published once, whoever dies and whoever asks again. The pieces in
-which rows are copied follow from the decision and the log alone, so their publish-once keys are the same every time.
+The pieces in which decided rows are copied follow from the decision and the log alone, so their publish-once keys are
+the same every time: whichever process ends on the way, each row is published once.
 """
 
 from __future__ import annotations
@@ -15,108 +15,85 @@ from typing import Any
 
 from penstock.broker.model import Message
 from penstock.doors.flight import codec
-from penstock.doors.flight.broker import Broker
-from penstock.doors.flight.letters import CursorAt, Decision, Rows
-from penstock.errors import DamagedStoreError, InvalidArgumentError, PenstockError, where
+from penstock.doors.flight.ipc import Decided, Decision, Row, Rows, pack, unpack
+from penstock.doors.flight.link import ReaderEnd
+from penstock.doors.flight.publisher import Publisher, result
+from penstock.doors.flight.topic_log import TopicLog
+from penstock.errors import DamagedStoreError, PenstockError, where
 from penstock.journal.codec import decode_messages
 
-TARGET = "penstock-target"  # the attribute that says where a staged row goes
-TOPIC_ID = "penstock-staging"
-KEEP_SECONDS = 86400  # rows that no decision was made on are kept so long, whatever the server's retention
+TARGET = "penstock-target"  # the attribute with the topic of a staged row
 PIECE_ROWS = 5_000
 PIECE_BYTES = 4 << 20
-IN_FLIGHT = 4  # publishes on their way
+IN_FLIGHT = 4  # publishes
 
 
 class Staging:
-    def __init__(self, broker: Broker, names: codec.Names, log: logging.Logger) -> None:
-        self._broker = broker
-        self._names = names
+    def __init__(self, link: ReaderEnd, topics: TopicLog, publisher: Publisher, log: logging.Logger) -> None:
+        self._link = link
+        self._topics = topics
+        self._publisher = publisher
         self._log = log
-        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
-        self.topic = names.topic(TOPIC_ID)
-        self._ready = False
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)  # by query
+        self._topic = ""
 
-    def open(self) -> str:
-        """The topic where staged rows wait."""
-        if not self._ready:
-            self._broker.ensure_topic(self.topic, KEEP_SECONDS)
-            self._ready = True
-        return self.topic
+    def topic(self) -> str:
+        """The topic where staged rows wait; made when it is first asked for."""
+        if not self._topic:
+            self._topic = unpack(self._link.call("staging.open"), str)
+        return self._topic
 
     def decide(self, asked: codec.StageDecide) -> dict[str, Any]:
-        if not asked.query or len(asked.query) > 200:
-            raise InvalidArgumentError("stage.decide: a query has a name of 1 to 200 characters")
-        ranges = [(part.first, part.first + part.rows) for parts in asked.parts for part in parts if part.rows]
-        self._check(ranges)
         with self._locks[asked.query]:
-            known = self._broker.decision(asked.query)
-            if known is not None and not known.finished and known.epoch < asked.epoch:
-                self._publish(known)
-            decided = self._broker.decide(Decision(asked.query, asked.epoch, ranges))
+            self._publish_unfinished(asked.query)
+            decided: Decided = unpack(self._link.call("decision.put", codec.write(asked)), Decided)
             if not decided.decision.finished:
                 self._publish(decided.decision)
         rows = sum(until - first for first, until in decided.decision.ranges)
         return {"repeated": decided.repeated, "rows": rows}
 
     def finish(self, queries: list[str]) -> None:
-        """Publish what was decided before this process began, in a thread of its own."""
+        """Publish what was decided before this process began, each query in a thread."""
         for query in queries:
             threading.Thread(target=self._finish, args=(query,), daemon=True).start()
 
     def _finish(self, query: str) -> None:
         try:
             with self._locks[query]:
-                known = self._broker.decision(query)
-                if known is not None and not known.finished:
-                    self._publish(known)
-                    self._log.info("epoch %d of query %s is published", known.epoch, query)
+                done = self._publish_unfinished(query)
+            if done is not None:
+                self._log.info("epoch %d of query %s is published", done.epoch, query)
         except PenstockError as error:
             self._log.error("a decided epoch of query %s could not be published: %s", query, error.message)
         except Exception as error:  # noqa: BLE001 - a bug; the next decision of the query tries again
             self._log.error("publishing an epoch of query %s failed: %s", query, where(error))
 
-    def _check(self, ranges: list[tuple[int, int]]) -> None:
-        if not ranges:
-            return
-        topic = self._broker.topic(self.open())
-        for first, until in ranges:
-            if not topic.head <= first < until <= topic.tail:
-                raise InvalidArgumentError(f"stage.decide: no rows are staged from {first} to {until}")
-
-    # ------------------------------------------------------------------ the copy
+    def _publish_unfinished(self, query: str) -> Decision | None:
+        decision: Decision | None = unpack(self._link.call("decision.unfinished", pack(query)), Decision | None)
+        if decision is not None:
+            self._publish(decision)
+        return decision
 
     def _publish(self, decision: Decision) -> None:
-        if decision.ranges:
-            holder = f"staging-{decision.query}"
-            first = min(first for first, _ in decision.ranges)
-            cursor = CursorAt(
-                self.topic.replace("/topics/", "/subscriptions/") + f"-{decision.query}", holder, self.topic, first
-            )
-            self._broker.open_cursors([cursor])  # nothing is forgotten while it is copied
-            self._copy(decision)
-            self._broker.finish(decision.query, decision.epoch)
-            self._broker.delete_cursors(holder)
-        else:
-            self._broker.finish(decision.query, decision.epoch)
-
-    def _copy(self, decision: Decision) -> None:
         producer = f"staging:{decision.query}"
         answers: deque[Future[bytes]] = deque()
         for sequence, messages in enumerate(self._pieces(decision.ranges)):
             for topic, rows in _by_target(messages).items():
-                answers.append(self._broker.publish(topic, [rows], producer, decision.epoch, sequence))
+                answers.append(self._publisher.publish(topic, [rows], producer, decision.epoch, sequence))
             while len(answers) > IN_FLIGHT:
-                self._broker.published(answers.popleft())
+                result(answers.popleft())
         for answer in answers:
-            self._broker.published(answer)
+            result(answer)
+        self._link.call("decision.finish", pack((decision.query, decision.epoch)))
 
     def _pieces(self, ranges: list[tuple[int, int]]) -> Iterator[list[Message]]:
-        topic = self._broker.topic(self.topic)
+        if not ranges:
+            return
+        topic = self._topics.topic(self.topic())
         for first, until in ranges:
             piece: list[Message] = []
             size = 0
-            for batch in self._broker.stored(topic, first, until):
+            for batch in self._topics.stored(topic, first, until):
                 for message in decode_messages(batch.body):
                     if first <= message.offset < until:
                         piece.append(message)
@@ -128,8 +105,8 @@ class Staging:
                 yield piece
 
 
-def _by_target(messages: list[Message]) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
+def _by_target(messages: list[Message]) -> dict[str, Rows[Row]]:
+    found: dict[str, Rows[Row]] = {}
     for message in messages:
         attributes = dict(message.attributes)
         target = attributes.pop(TARGET, None)

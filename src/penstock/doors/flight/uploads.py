@@ -1,8 +1,8 @@
 """DoPut: record batches are published, each whole, and answered in order once they are durable.
 
-The rule kept here: a few batches are on their way at a time, and a client may wait for each answer before it sends
-the next batch: answers are written by a thread of their own. A failure that comes while the client is being listened
-to is told in an answer, and ends the upload with the same error.
+A few batches are in flight at a time, and a client may wait for each answer before it sends the next batch: answers
+are written by a thread of their own. A failure that comes while the client is being read goes into an answer, and ends
+the upload with the same error.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ import pyarrow.flight as flight
 
 from penstock.broker.limits import Limits
 from penstock.doors.flight import codec, drafts
-from penstock.doors.flight.broker import Broker
 from penstock.doors.flight.errors import describe
-from penstock.doors.flight.letters import Rows
+from penstock.doors.flight.ipc import Row, Rows
+from penstock.doors.flight.publisher import Publisher, result
 from penstock.doors.flight.staging import TARGET, Staging
+from penstock.doors.flight.topic_log import TopicLog
 from penstock.errors import InvalidArgumentError, PenstockError, UnavailableError
 
 IN_FLIGHT = 4
 
 
 class Sent(NamedTuple):
-    """A batch on its way: its answers by topic."""
+    """A batch in flight: its answers by topic."""
 
     sequence: int
     answers: list[tuple[dict[str, Any], Future[bytes]]]
@@ -35,9 +36,16 @@ class Sent(NamedTuple):
 
 class Upload:
     def __init__(
-        self, broker: Broker, names: codec.Names, staging: Staging, limits: Limits, command: codec.Upload
+        self,
+        topics: TopicLog,
+        publisher: Publisher,
+        names: codec.Names,
+        staging: Staging,
+        limits: Limits,
+        command: codec.Upload,
     ) -> None:
-        self._broker = broker
+        self._topics = topics
+        self._publisher = publisher
         self._names = names
         self._staging = staging
         self._limits = limits
@@ -55,15 +63,15 @@ class Upload:
         drafts.check_schema(reader.schema)
         if self._topic is not None:
             self._require([self._topic])
-        answers = Answers(self._broker, writer)
+        answers = Answers(writer)
         try:
             while (chunk := _next_chunk(reader)) is not None and not answers.failed:
                 if chunk.data is not None:
                     sent = self._send(chunk.data, self._sequence(chunk.app_metadata))
                     if self._count == 1:
-                        # A wrong epoch shows here, while nobody listens to the client and an error can be raised.
+                        # A wrong epoch shows here, while the client is not being read and an error can be raised.
                         for _, answer in sent.answers:
-                            self._broker.published(answer)
+                            result(answer)
                     answers.put(sent)
         finally:
             error = answers.close()
@@ -79,46 +87,45 @@ class Upload:
         return codec.read(metadata.to_pybytes(), codec.BatchKey, "the metadata of a batch").sequence
 
     def _send(self, batch: pa.RecordBatch, sequence: int) -> Sent:
-        sheet = drafts.read_batch(batch, self._limits, len(TARGET) + 1024 if self._stage else 0)
-        rows = drafts.by_topic(sheet, self._topic, self._names.topic)
+        uploaded = drafts.read_batch(batch, self._limits, len(TARGET) + 1024 if self._stage else 0)
+        rows = drafts.by_topic(uploaded, self._topic, self._names.topic)
         self._require([topic for topic in rows if topic not in self._known])
         if self._stage:
-            return Sent(sequence, [self._staged(sheet, rows)])
+            return Sent(sequence, [self._staged(rows)])
         key = (self._once.producer, self._once.epoch, sequence) if self._once is not None else ()
         return Sent(
             sequence,
             [
-                ({"topic": topic}, self._broker.publish(topic, drafts.pieces(each), *key))
+                ({"topic": topic}, self._publisher.publish(topic, drafts.pieces(each), *key))
                 for topic, each in rows.items()
             ],
         )
 
-    def _staged(self, sheet: drafts.Sheet, rows: dict[str, Rows]) -> tuple[dict[str, Any], Future[bytes]]:
+    def _staged(self, rows: dict[str, Rows[Row]]) -> tuple[dict[str, Any], Future[bytes]]:
         """All rows of a batch wait together, each with its target."""
-        together = Rows([], [])
+        together: Rows[Row] = Rows([], [])
         for topic, each in rows.items():
             extra = len(TARGET) + len(topic.encode())
             together.drafts.extend((data, {**attributes, TARGET: topic}, key) for data, attributes, key in each.drafts)
             together.sizes.extend(size + extra for size in each.sizes)
         target = next(iter(rows)) if len(rows) == 1 else None
-        answer = self._broker.publish(self._staging.open(), drafts.pieces(together))
-        return {"topic": self._staging.topic, "target": target}, answer
+        topic = self._staging.topic()
+        return {"topic": topic, "target": target}, self._publisher.publish(topic, drafts.pieces(together))
 
     def _require(self, topics: list[str]) -> None:
         """NotFoundError for a topic that is not there."""
         if topics:
-            self._broker.bounds(topics)
+            self._topics.bounds(topics)
             self._known.update(topics)
 
 
 class Answers:
     """Writes answers in the order of the batches, as they become durable."""
 
-    def __init__(self, broker: Broker, writer: Any) -> None:
-        self._broker = broker
+    def __init__(self, writer: Any) -> None:
         self._writer = writer
         self._sent: queue.Queue[Sent | None] = queue.Queue()
-        self._room = threading.Semaphore(IN_FLIGHT)
+        self._in_flight = threading.Semaphore(IN_FLIGHT)
         self._error: PenstockError | None = None
         self._thread = threading.Thread(target=self._write, name="penstock-answers", daemon=True)
         self._thread.start()
@@ -128,9 +135,9 @@ class Answers:
         return self._error is not None
 
     def put(self, sent: Sent) -> None:
-        """Waits while too many batches are on their way."""
+        """Waits while too many batches are in flight."""
         self._sent.put(sent)
-        self._room.acquire()
+        self._in_flight.acquire()
 
     def close(self) -> PenstockError | None:
         """After the last answer; the first error, if there was one."""
@@ -141,23 +148,19 @@ class Answers:
     def _write(self) -> None:
         while (sent := self._sent.get()) is not None:
             try:
-                published = [self._result(place, answer) for place, answer in sent.answers]
+                published = []
+                for topic, answer in sent.answers:
+                    done = result(answer)
+                    published.append({**topic, "first": done.first, "rows": done.rows, "repeated": done.repeated})
                 if self._error is None:
-                    self._tell({"sequence": sent.sequence, "published": published})
+                    self._send({"sequence": sent.sequence, "published": published})
             except PenstockError as error:
-                self._fail(sent, error)
-            self._room.release()
+                if self._error is None:
+                    self._error = error
+                    self._send({"sequence": sent.sequence, "error": describe(error)})
+            self._in_flight.release()
 
-    def _result(self, place: dict[str, Any], answer: Future[bytes]) -> dict[str, Any]:
-        published = self._broker.published(answer)
-        return {**place, "first": published.first, "rows": published.rows, "repeated": published.repeated}
-
-    def _fail(self, sent: Sent, error: PenstockError) -> None:
-        if self._error is None:
-            self._error = error
-            self._tell({"sequence": sent.sequence, "error": describe(error)})
-
-    def _tell(self, answer: dict[str, Any]) -> None:
+    def _send(self, answer: dict[str, Any]) -> None:
         try:
             self._writer.write(codec.write(answer))
         except (pa.ArrowException, flight.FlightError, OSError):

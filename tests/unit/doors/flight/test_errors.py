@@ -9,7 +9,7 @@ import pyarrow.flight as flight
 import pytest
 
 from penstock import errors
-from penstock.doors.flight.errors import CODES, OutOfRangeError, flight_error, told
+from penstock.doors.flight.errors import CODES, OutOfRangeError, flight_error, flight_errors
 from penstock.doors.flight.link import ERRORS, error_word
 from penstock.errors import PenstockError
 from penstock.journal.port import JournalFullError
@@ -43,7 +43,7 @@ def test_messages_that_are_gone_are_named() -> None:
 
 
 def test_a_bug_says_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(flight.FlightInternalError) as caught, told(logging.getLogger("t"), "a call"):
+    with pytest.raises(flight.FlightInternalError) as caught, flight_errors(logging.getLogger("t"), "a call"):
         raise ValueError("secret")
     assert "secret" not in str(caught.value)
     assert "secret" not in caplog.text

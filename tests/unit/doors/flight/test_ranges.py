@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.doors.flight import ranges
-from penstock.doors.flight.broker import Broker
 from penstock.doors.flight.errors import OutOfRangeError
-from penstock.doors.flight.letters import TopicBounds
+from penstock.doors.flight.ipc import TopicBounds
+from penstock.doors.flight.topic_log import TopicLog
 from penstock.errors import DamagedStoreError, InvalidArgumentError
 from penstock.journal.port import StoredBatch
 
@@ -36,9 +36,9 @@ class Sizes:
     def close(self) -> None: ...
 
 
-def broker_of(sizes: list[int]) -> tuple[Broker, TopicBounds]:
-    log = Sizes(sizes)
-    return Broker(None, log), TopicBounds("t", 1, "", 0, 0, len(sizes), 0, log.positions[-1])  # type: ignore[arg-type]
+def log_of(sizes: list[int]) -> tuple[TopicLog, TopicBounds]:
+    sizes_log = Sizes(sizes)
+    return TopicLog(None, sizes_log), TopicBounds("t", 1, "", 0, 0, len(sizes), 0, sizes_log.positions[-1])  # type: ignore[arg-type]
 
 
 SIZES = st.lists(st.integers(0, 50), min_size=1, max_size=60)
@@ -46,8 +46,8 @@ SIZES = st.lists(st.integers(0, 50), min_size=1, max_size=60)
 
 @given(sizes=SIZES, target=st.integers(1, 400), rows=st.none() | st.integers(1, 30), parts=st.integers(0, 12))
 def test_parts_cover_their_range(sizes: list[int], target: int, rows: int | None, parts: int) -> None:
-    broker, topic = broker_of(sizes)
-    found = ranges.split(broker, [ranges.span(broker, topic, 0, len(sizes))], target, rows, parts)
+    log, topic = log_of(sizes)
+    found = ranges.split(log, [ranges.span(log, topic, 0, len(sizes))], target, rows, parts)
     assert [each.first for each in found] == [0, *(each.until for each in found[:-1])]
     assert found[-1].until == len(sizes)
     assert all(each.rows > 0 for each in found)
@@ -61,10 +61,10 @@ def test_parts_cover_their_range(sizes: list[int], target: int, rows: int | None
 def test_a_limit_is_kept_and_never_stands_still(
     sizes: list[int], first: int, rows: int | None, size: int | None
 ) -> None:
-    broker, topic = broker_of(sizes)
+    log, topic = log_of(sizes)
     first = min(first, len(sizes))
-    span = ranges.backlog(broker, topic, first, None)
-    end = ranges.limited(broker, [span], rows, size)["t"]
+    span = ranges.backlog(log, topic, first, None)
+    end = ranges.limited(log, [span], rows, size)["t"]
     assert first <= end <= len(sizes)
     assert end > first or first == len(sizes)
     assert rows is None or end - first <= rows
@@ -81,14 +81,13 @@ def test_shares_add_up(data: st.DataObject) -> None:
 
 
 def test_a_range_that_cannot_be_read() -> None:
-    broker, _ = broker_of([1] * 10)
     topic = TopicBounds("t", 1, "", 0, 4, 10, 4, 10)
     with pytest.raises(OutOfRangeError, match="Topic t no longer has offset 3: the earliest kept is 4"):
-        ranges.checked(broker, topic, 3, 10)
-    assert ranges.checked(broker, topic, 3, 10, lossy=True) == (4, 10)
-    assert ranges.checked(broker, topic, 3, 3) == (3, 3)
+        ranges.checked(topic, 3, 10)
+    assert ranges.checked(topic, 3, 10, lossy=True) == (4, 10)
+    assert ranges.checked(topic, 3, 3) == (3, 3)
     with pytest.raises(InvalidArgumentError):
-        ranges.checked(broker, topic, 4, 11)
+        ranges.checked(topic, 4, 11)
 
 
 # ---------------------------------------------------------------------- messages that went away under a scan
@@ -108,8 +107,8 @@ class Gappy(Sizes):
             raise DamagedStoreError
 
 
-class Told(Broker):
-    """A broker whose head is known without asking."""
+class KnownHead(TopicLog):
+    """A log whose head is known without asking the server."""
 
     head = 0
 
@@ -123,12 +122,12 @@ class Told(Broker):
 def test_what_went_away_under_a_scan_is_out_of_range_if_it_was_forgotten(
     batches: list[tuple[int, int]], fails: bool
 ) -> None:
-    broker = Told(None, Gappy(batches, fails=fails))  # type: ignore[arg-type]
+    log = KnownHead(None, Gappy(batches, fails=fails))  # type: ignore[arg-type]
     wanted = 10 if batches[:1] == [(0, 10)] else 0
-    broker.head = 15
+    log.head = 15
     with pytest.raises(OutOfRangeError) as caught:
-        list(broker.stored(broker.topic("t"), 0, 40))
+        list(log.stored(log.topic("t"), 0, 40))
     assert (caught.value.wanted, caught.value.earliest) == (wanted, 15)
-    broker.head = wanted
+    log.head = wanted
     with pytest.raises(DamagedStoreError):
-        list(broker.stored(broker.topic("t"), 0, 40))
+        list(log.stored(log.topic("t"), 0, 40))

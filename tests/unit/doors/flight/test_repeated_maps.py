@@ -56,10 +56,10 @@ def test_where_it_does_not_help_it_is_left(rows: list[list[tuple[str, str | None
 def test_drafts_have_the_same_attributes_and_sizes_either_way(kinds: list[list[tuple[str, str]]]) -> None:
     rows = [[(f"k{key}", value) for key, value in row] for row in kinds] * 3
     batch = pa.record_batch({"data": pa.array([b"x"] * len(rows)), "attributes": pa.array(rows, MAP)})
-    sheet = drafts.read_batch(batch, Limits())
-    assert [draft[1] for draft in sheet.drafts] == [dict(row) for row in rows]
-    one_by_one = [drafts.read_batch(batch.slice(n, 1), Limits()).sizes[0] for n in range(len(rows))]
-    assert sheet.sizes == one_by_one
+    rows_read = drafts.read_batch(batch, Limits()).rows
+    assert [draft[1] for draft in rows_read.drafts] == [dict(row) for row in rows]
+    one_by_one = [drafts.read_batch(batch.slice(n, 1), Limits()).rows.sizes[0] for n in range(len(rows))]
+    assert rows_read.sizes == one_by_one
 
 
 def test_a_value_that_is_null_among_equal_rows_is_refused() -> None:

@@ -1,0 +1,200 @@
+"""Answers to the reader process: actions of Flight clients, forwarded as they came, and its own requests.
+
+An answer waits until what it rests on is durable: an offset that a client has seen can be read, also after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from penstock.broker.facts import Published, TopicDeleted
+from penstock.broker.model import SECOND, Draft, Message
+from penstock.broker.publishing import Once
+from penstock.doors.flight import codec
+from penstock.doors.flight.cursors import Cursors
+from penstock.doors.flight.decisions import Decisions
+from penstock.doors.flight.ipc import Publish, PublishResult, Rows, TopicBounds, pack, unpack
+from penstock.doors.flight.link import Frame
+from penstock.doors.flight.partial_publishes import PartialPublishes
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.views import TopicMetadata
+from penstock.errors import AlreadyExistsError, InternalError, InvalidArgumentError, PenstockError, where
+from penstock.journal.codec import encode_messages
+from penstock.journal.port import StoredBatch
+from penstock.wire.budget import Budget
+
+WAIT_SECONDS_MAX = 30
+SLICE_ROWS = 5_000
+SLICE_BYTES = 4 << 20
+MICROSECOND = SECOND // 1_000_000
+INSTANT_MAX = 2**63 // MICROSECOND - 1
+
+_publish = msgspec.msgpack.Decoder(Publish[Draft])
+_rows = msgspec.msgpack.Decoder(Rows[Draft])
+_bounds_fields = attrgetter(*TopicBounds.__struct_fields__)
+
+
+class Requests:
+    def __init__(self, queue: AsyncMessageQueue, project: str, log: logging.Logger, budget: Budget) -> None:
+        self._queue = queue
+        self._names = codec.Names(project)
+        self._log = log
+        self._cursors = Cursors(queue, self._names)
+        self.decisions = Decisions(queue, self._names, self._cursors)
+        self.partial = PartialPublishes(budget)
+        self.waiters = TopicWaiters()
+        self._actions: dict[str, Callable[[Any], Awaitable[dict[str, Any]]]] = {  # JSON, as in codec
+            "bounds": self._bounds,
+            "find": self._find,
+            "topic.ensure": self._ensure_topic,
+            "cursor.open": self._cursors.open,
+            "cursor.advance": self._cursors.advance,
+            "cursor.list": self._cursors.list,
+            "cursor.delete": self._cursors.delete,
+            "stage.last": self.decisions.last,
+        }
+        self._own: dict[str, Callable[[bytes], Awaitable[Any]]] = {  # of the reader process, as in ipc
+            "topics": self._topic_bounds,
+            "read": self._read,
+            "staging.open": self.decisions.open_topic,
+            "decision.put": self.decisions.put,
+            "decision.unfinished": self.decisions.unfinished,
+            "decision.finish": self.decisions.finish,
+        }
+
+    async def answer(self, frame: Frame) -> bytes | None:
+        try:
+            if frame.word == "rows":
+                self.partial.add(frame.number, _rows.decode(frame.body), len(frame.body))
+                return None
+            if frame.word == "publish":
+                with self.partial.completed(frame.number, len(frame.body)) as earlier:
+                    return await self._publish(earlier, frame.body)
+            if (action := self._actions.get(frame.word)) is not None:
+                asked = codec.read(frame.body, codec.ACTIONS[frame.word].request, frame.word)
+                return codec.write(await action(asked))
+            return pack(await self._own[frame.word](frame.body))
+        except (PenstockError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            self._log.error("%s failed: %s", frame.word, where(error))
+            raise InternalError("The server failed to do this; its log says more") from error
+
+    # ------------------------------------------------------------------ topics
+
+    async def _bounds(self, asked: codec.Bounds) -> dict[str, Any]:
+        """The bounds of topics, once one of them is beyond what was asked; patterns are left to the reader process."""
+        if asked.topics is not None and asked.pattern is not None:
+            raise InvalidArgumentError("bounds: topics and pattern exclude each other")
+        if not 0 <= asked.wait_seconds <= WAIT_SECONDS_MAX:
+            raise InvalidArgumentError(f"bounds: wait_seconds is from 0 to {WAIT_SECONDS_MAX}")
+        names = None if asked.topics is None else [self._names.topic(name) for name in asked.topics]
+        after = self._names.topics(asked.after)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (asked.wait_seconds if after else 0)
+        while True:
+            found = self._topics(names, missing_ok=asked.missing_ok)
+            left = until - loop.time()
+            if left <= 0 or self.waiters.closed or any(each.tail > after.get(each.name, each.tail) for each in found):
+                break
+            await self.waiters.wait({each.number for each in found}, left)
+        await self._queue.commit()
+        shown = {}
+        for each in found:
+            if names is not None or each.name != self.decisions.topic:  # staged rows belong to other topics
+                size = each.position - each.head_position
+                shown[each.name] = {"head": each.head, "tail": each.tail, "bytes": size, "identity": each.identity}
+        return {"topics": shown}
+
+    async def _topic_bounds(self, body: bytes) -> list[TopicBounds]:
+        names, missing_ok = unpack(body, tuple[list[str] | None, bool])
+        found = [TopicBounds(*_bounds_fields(topic)) for topic in self._topics(names, missing_ok=missing_ok)]
+        await self._queue.commit()
+        return found
+
+    def _topics(self, names: list[str] | None, *, missing_ok: bool) -> list[TopicMetadata]:
+        if names is None:
+            return self._queue.topics()
+        return [self._queue.topic(name) for name in names if not missing_ok or self._queue.topic_exists(name)]
+
+    async def _find(self, asked: codec.Find) -> dict[str, Any]:
+        offsets = {}
+        for name, time in self._names.topics(asked.times).items():
+            at = max(0, min(time, INSTANT_MAX)) * MICROSECOND
+            offsets[name] = await self._queue.first_offset_at(name, at)
+        await self._queue.commit()
+        return {"offsets": offsets}
+
+    async def _ensure_topic(self, asked: codec.TopicEnsure) -> dict[str, Any]:
+        name = self._names.topic(asked.topic)
+        try:
+            await self._queue.create_topic(name)
+        except AlreadyExistsError:
+            return {"topic": name, "created": False}
+        return {"topic": name, "created": True}
+
+    async def _read(self, body: bytes) -> StoredBatch | None:
+        """The first messages of a range: as many as one frame should carry."""
+        topic, first, until = unpack(body, tuple[int, int, int])
+        messages = await self._queue.read(self._queue.topic_name(topic), first, min(until, first + SLICE_ROWS))
+        chosen = _first_bytes(messages, SLICE_BYTES)
+        return StoredBatch(chosen[0].offset, chosen[-1].offset + 1, encode_messages(chosen)) if chosen else None
+
+    # ------------------------------------------------------------------ publishing
+
+    async def _publish(self, earlier: list[Rows[Draft]], body: bytes) -> bytes:
+        asked = _publish.decode(body)
+        drafts, sizes = asked.rows.drafts, asked.rows.sizes
+        if earlier:
+            drafts = [draft for rows in (*earlier, asked.rows) for draft in rows.drafts]
+            sizes = [size for rows in (*earlier, asked.rows) for size in rows.sizes]
+        once = Once(asked.producer, asked.epoch, asked.sequence) if asked.producer else None
+        appended = self._queue.decide_publish(asked.topic, drafts, once, sizes)
+        await self._queue.committed()
+        # Only a publish that was stored has a time: one without is repeated.
+        return pack(PublishResult(appended.first, appended.total, bool(appended.total) and not appended.at))
+
+
+def _first_bytes(messages: list[Message], size: int) -> list[Message]:
+    """The messages before there are so many bytes, at least one if there is one."""
+    if not messages or messages[-1].position - messages[0].position < size:
+        return messages
+    end = messages[0].position + size
+    return messages[: next(i for i, message in enumerate(messages, 1) if message.position + message.size >= end)]
+
+
+class TopicWaiters:
+    """Requests that wait until a topic has more messages."""
+
+    def __init__(self) -> None:
+        self._topics: dict[asyncio.Future[None], set[int]] = {}  # numbers of topics, by waiter
+        self.closed = False
+
+    async def wait(self, topics: set[int], seconds: float) -> None:
+        """Until one of the topics may have more, or the time is over."""
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._topics[woken] = topics
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await woken
+        finally:
+            del self._topics[woken]
+
+    def on_fact(self, fact: Published | TopicDeleted) -> None:
+        for woken, topics in self._topics.items():
+            if fact.topic in topics and not woken.done():
+                woken.set_result(None)
+
+    def close(self) -> None:
+        self.closed = True
+        for woken in self._topics:
+            if not woken.done():
+                woken.set_result(None)

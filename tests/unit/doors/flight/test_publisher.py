@@ -1,0 +1,78 @@
+"""Publishes of the reader process: how many bytes are in flight, and what is charged for them in the server."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from penstock.broker.model import Draft
+from penstock.doors.flight.ipc import Rows
+from penstock.doors.flight.partial_publishes import PartialPublishes
+from penstock.doors.flight.publisher import ByteLimit
+from penstock.errors import UnavailableError
+from penstock.wire.budget import Budget
+
+SECONDS = 10  # only a failing test waits so long
+
+
+def test_rows_are_charged_until_their_publish_is_answered() -> None:
+    budget = Budget(100)
+    partial = PartialPublishes(budget)
+    first: Rows[Draft] = Rows([], [])
+    second: Rows[Draft] = Rows([], [])
+    partial.add(1, first, 30)
+    partial.add(1, second, 20)
+    with partial.completed(1, 10) as earlier:
+        assert earlier == [first, second]
+        assert budget.in_use_bytes == 60
+    assert budget.in_use_bytes == 0
+
+
+def test_a_publish_there_is_no_memory_for_is_refused_whole_and_others_pass() -> None:
+    budget = Budget(100)
+    partial = PartialPublishes(budget)
+    for _ in range(4):
+        partial.add(1, Rows([], []), 40)
+    assert budget.in_use_bytes == 0
+    with partial.completed(2, 90):
+        assert budget.in_use_bytes == 90
+    with pytest.raises(UnavailableError, match="busy"), partial.completed(1, 10):
+        raise AssertionError("it is not carried out")
+    assert budget.in_use_bytes == 0
+    with partial.completed(1, 10):
+        assert budget.in_use_bytes == 10
+
+
+def test_rows_give_way_to_an_older_request_of_another_door() -> None:
+    budget = Budget(100)
+    partial, older = PartialPublishes(budget), budget.account(lambda: None)
+    assert older.charge(40)
+    partial.add(1, Rows([], []), 50)
+    assert older.charge(40)
+    with pytest.raises(UnavailableError), partial.completed(1, 10):
+        raise AssertionError("it is not carried out")
+    assert budget.in_use_bytes == 80
+
+
+def test_what_a_lost_process_left_incomplete_is_released() -> None:
+    budget = Budget(100)
+    partial = PartialPublishes(budget)
+    partial.add(1, Rows([], []), 40)
+    partial.add(2, Rows([], []), 40)
+    partial.clear()
+    assert budget.in_use_bytes == 0
+
+
+def test_a_publish_waits_for_room_and_one_that_is_too_large_goes_alone() -> None:
+    limit = ByteLimit(100)
+    small = limit.take(30)
+    got: list[int] = []
+    waiting = threading.Thread(target=lambda: got.append(limit.take(1000)))
+    waiting.start()
+    assert not got
+    limit.give_back(small)
+    waiting.join(SECONDS)
+    assert got == [100]
+    limit.give_back(got[0])
+    assert limit.take(100) == 100
