@@ -191,6 +191,18 @@ def test_too_many_parts_and_bad_ranges_are_refused(client: Client) -> None:
             client.act("split", **body)
 
 
+def test_every_action_is_known_to_the_process_that_answers_it(client: Client) -> None:
+    for kind in client.act("help")["actions"]:
+        for body in (b"{", b'{"unknown": 1}'):
+            with pytest.raises(Refused, match=f"invalid_argument: {kind}: "):
+                client.raw(kind, body)
+
+
+def test_an_action_that_is_too_large_for_the_server_is_refused(client: Client) -> None:
+    with pytest.raises(Refused, match=r"invalid_argument: topic\.ensure: more than 16 MiB"):
+        client.act("topic.ensure", topic="x" * (16 << 20))
+
+
 def assert_covers(parts: list[dict[str, int]], first: int, until: int) -> None:
     """Without gaps, overlaps or empty parts."""
     assert parts[0]["first"] == first
