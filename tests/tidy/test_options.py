@@ -19,7 +19,7 @@ from penstock.doors.azure.queues import METADATA, decode_metadata
 from penstock.doors.google.subscriptions import subscription_message
 from penstock.doors.google.topics import topic_message
 from penstock.engine.options import shown_options
-from penstock.pubsub.metadata import SubscriptionMetadata, TopicMetadata
+from penstock.pubsub.options import SubscriptionMetadata, TopicMetadata
 from penstock.settings import DOORS
 
 NO_TOPICS: Any = SimpleNamespace(topic_exists=lambda name: False)

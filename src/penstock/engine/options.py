@@ -1,24 +1,28 @@
-"""The options of a subscription as programs write them, turned into the broker's.
+"""Options as programs write them: each is declared once, and reading, checking and showing follow from that.
 
-The rule kept here: every option has one Python spelling (and the aliases the specifications use); what is not
-an option is refused by name, and a value out of range says its range.
+A record of options declares them as the settings of the server are declared (fields.py): one line for each field, with
+the kind of its values, its default and its name. For the broker's own records, which know no such names, the lines
+stand here. An option is refused by its name as the caller wrote it, and a value out of range says its range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field, fields, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.errors import InvalidArgumentError
 
 ACK_DEADLINE_MIN_SECONDS = 1
 ACK_DEADLINE_MAX_SECONDS = 600
-RETRY_MINIMUM_SECONDS = 10.0
-RETRY_MAXIMUM_SECONDS = 600.0
-DELIVERY_ATTEMPTS = 5
+
+Kind: TypeAlias = Callable[[Any, str], Any]  # of a value and its name: the value as it is kept, or what it should be
+R = TypeVar("R")
+
+
+# ---------------------------------------------------------------------- kinds of values
 
 
 def seconds(value: object, name: str) -> float:
@@ -29,8 +33,182 @@ def seconds(value: object, name: str) -> float:
         unknown = [str(key) for key in value if key not in ("seconds", "nanos")]
         if unknown:
             raise InvalidArgumentError(f"{name}: unknown part of a duration: {unknown[0]}")
-        return _number(value.get("seconds", 0), name) + _number(value.get("nanos", 0), name) / 1e9
-    return _number(value, name)
+        return seconds(value.get("seconds", 0), name) + seconds(value.get("nanos", 0), name) / 1e9
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidArgumentError(f"{name} must be a number of seconds, not {type(value).__name__}")
+    if not 0 <= value < 1e10:
+        raise InvalidArgumentError(f"{name} must not be negative or beyond reason: {value}")
+    return float(value)
+
+
+def seconds_within(least: float, most: float, refusal: str) -> Kind:
+    def read(value: object, name: str) -> float:
+        duration = seconds(value, name)
+        if not least <= duration <= most:
+            raise InvalidArgumentError(refusal)
+        return duration
+
+    return read
+
+
+ack_deadline = seconds_within(
+    ACK_DEADLINE_MIN_SECONDS,
+    ACK_DEADLINE_MAX_SECONDS,
+    f"Ack deadline must be between {ACK_DEADLINE_MIN_SECONDS} and {ACK_DEADLINE_MAX_SECONDS} seconds",
+)
+
+
+def milliseconds(value: object, name: str) -> float:
+    """Kept in seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise InvalidArgumentError(f"{name} must be a number, at least 0")
+    return value / 1000
+
+
+def count(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidArgumentError(f"{name} must be a whole number, at least 1")
+    return value
+
+
+def flag(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(f"{name} must be True or False, not {type(value).__name__}")
+    return value
+
+
+def text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be a string, not {type(value).__name__}")
+    return value
+
+
+def strings(value: object, name: str) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for item in value.items() for each in item):
+        raise InvalidArgumentError(f"{name} must be a dictionary of strings")
+    return dict(value)
+
+
+def one_of(*choices: str) -> Kind:
+    def read(value: object, name: str) -> str:
+        if value not in choices:
+            raise InvalidArgumentError(f"{name} must be one of {', '.join(choices)}: {value!r}")
+        return str(value)
+
+    return read
+
+
+# ---------------------------------------------------------------------- declarations
+
+
+class Option(NamedTuple):
+    kind: Kind
+    name: str  # "retry_policy.minimum_backoff" is a part of the dictionary "retry_policy"
+    alias: str = ""
+    unset: object = None  # what a part is where its dictionary is given without it; None: as before
+
+
+def option(default: R, kind: Kind, name: str, alias: str = "") -> R:
+    """A field of a record of options."""
+    made: R = field(default=default, metadata={"option": Option(kind, name, alias)})
+    return made
+
+
+def declared(record: type) -> dict[str, Option]:
+    return {each.name: each.metadata["option"] for each in fields(record)}
+
+
+class Options:
+    """The options of one record, by the names of programs."""
+
+    def __init__(self, what: str, options: Mapping[str, Option], unknown_part: str = "Unknown option: {0}.{1}") -> None:
+        self._what = what
+        self.options = options  # by the field that keeps them
+        self._unknown_part = unknown_part
+        self._plain: dict[str, str] = {}  # name -> field
+        self._parts: dict[str, dict[str, str]] = {}  # dictionary -> part -> field
+        for kept_in, each in options.items():
+            for name in filter(None, (each.name, each.alias)):
+                whole, _, part = name.partition(".")
+                (self._parts.setdefault(whole, {}) if part else self._plain)[part or whole] = kept_in
+        self.names = {*self._plain, *self._parts}
+
+    def read(self, given: Mapping[str, Any], start: R, others: Collection[str] = ()) -> R:
+        """The record with what was given, where None means not given. `others`: names that are known elsewhere."""
+        changes: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in self.names and name not in others:
+                raise InvalidArgumentError(f"Unknown {self._what}: {name}")
+            if name in self._parts and value is not None:
+                self._read_parts(name, value, changes)
+            elif name in self._plain:
+                self._read_one(name, value, self._plain[name], changes)
+        return replace(start, **changes)  # type: ignore[type-var]
+
+    def _read_parts(self, whole: str, value: object, changes: dict[str, Any]) -> None:
+        if not isinstance(value, Mapping):
+            raise InvalidArgumentError(f"{whole} must be a dictionary, not {type(value).__name__}")
+        for kept_in in self._parts[whole].values():
+            if self.options[kept_in].unset is not None:
+                changes[kept_in] = self.options[kept_in].unset
+        for part, each in value.items():
+            if part not in self._parts[whole]:
+                raise InvalidArgumentError(self._unknown_part.format(whole, part))
+            self._read_one(f"{whole}.{part}", each, self._parts[whole][part], changes)
+
+    def _read_one(self, name: str, value: object, kept_in: str, changes: dict[str, Any]) -> None:
+        if value is not None:
+            read = self.options[kept_in].kind(value, name)
+            if name != self.options[kept_in].alias or kept_in not in changes:
+                changes[kept_in] = read
+
+    def show(self, record: Any) -> dict[str, Any]:
+        """What a program would write to get this record; None for a dictionary that would change nothing."""
+        default, shown = type(record)(), {}
+        for kept_in, each in self.options.items():
+            if "." not in each.name:
+                value = getattr(record, kept_in)
+                shown[each.name] = dict(value) if isinstance(value, dict) else value
+        for whole, parts in self._parts.items():
+            on = any(getattr(record, kept_in) and not getattr(default, kept_in) for kept_in in parts.values())
+            values = {part: getattr(record, kept_in) for part, kept_in in parts.items()}
+            needed = {
+                part: each for part, each in values.items() if each or self.options[parts[part]].unset is not None
+            }
+            shown[whole] = needed if on else None
+        return shown
+
+
+# ---------------------------------------------------------------------- the broker's options
+
+SUBSCRIPTION = Options(
+    "subscription option",
+    {
+        "lease_seconds": Option(ack_deadline, "ack_deadline_seconds", alias="ack_deadline"),
+        "ordering": Option(flag, "enable_message_ordering", alias="message_ordering"),
+        "exactly_once": Option(flag, "enable_exactly_once_delivery"),
+        "filter": Option(text, "filter"),
+        "flow_max_messages": Option(count, "flow_control.max_messages"),
+        "flow_max_bytes": Option(count, "flow_control.max_bytes"),
+        "retry_minimum_seconds": Option(seconds, "retry_policy.minimum_backoff", unset=10.0),
+        "retry_maximum_seconds": Option(seconds, "retry_policy.maximum_backoff", unset=600.0),
+        "dead_letter_topic": Option(text, "dead_letter_policy.dead_letter_topic"),
+        "max_delivery_attempts": Option(count, "dead_letter_policy.max_delivery_attempts", unset=5),
+        "retention_seconds": Option(seconds, "message_retention_duration"),
+        "retain_acked": Option(flag, "retain_acked_messages"),
+        "expiration_seconds": Option(seconds, "expiration_policy.ttl"),
+        "labels": Option(strings, "labels"),
+    },
+    unknown_part="Unknown part of {0}: {1}",
+)
+
+TOPIC = Options(
+    "topic option",
+    {
+        "labels": Option(strings, "labels"),
+        "retention_seconds": Option(seconds, "message_retention_duration"),
+    },
+)
 
 
 def named(given: object) -> Mapping[str, Any]:
@@ -40,159 +218,16 @@ def named(given: object) -> Mapping[str, Any]:
     return given
 
 
-def subscription_options(given: Mapping[str, Any], start: SubscriptionOptions | None = None) -> SubscriptionOptions:
+def subscription_options(given: Mapping[str, Any]) -> SubscriptionOptions:
     """The broker's options for what a caller wrote."""
-    options = start or SubscriptionOptions()
-    for name, value in given.items():
-        option = OPTIONS.get(name)
-        if option is None:
-            raise InvalidArgumentError(f"Unknown subscription option: {name}")
-        if value is not None:
-            options = replace(options, **option(value, name))
-    return options
-
-
-def shown_options(options: SubscriptionOptions) -> dict[str, Any]:
-    """What a program would write to get these options."""
-    retry = {"minimum_backoff": options.retry_minimum_seconds, "maximum_backoff": options.retry_maximum_seconds}
-    letters = {
-        "dead_letter_topic": options.dead_letter_topic,
-        "max_delivery_attempts": options.max_delivery_attempts,
-    }
-    flow = {"max_messages": options.flow_max_messages, "max_bytes": options.flow_max_bytes}
-    return {
-        "ack_deadline_seconds": options.lease_seconds,
-        "message_ordering": options.ordering,
-        "enable_message_ordering": options.ordering,
-        "enable_exactly_once_delivery": options.exactly_once,
-        "filter": options.filter,
-        "flow_control": {name: value for name, value in flow.items() if value} or None,
-        "retry_policy": retry if any(retry.values()) else None,
-        "dead_letter_policy": letters if options.dead_letter_topic else None,
-        "message_retention_duration": options.retention_seconds,
-        "retain_acked_messages": options.retain_acked,
-        "expiration_policy": {"ttl": options.expiration_seconds} if options.expiration_seconds else None,
-        "labels": dict(options.labels),
-    }
+    return SUBSCRIPTION.read(given, SubscriptionOptions())
 
 
 def topic_options(given: Mapping[str, Any]) -> TopicOptions:
     """The same for a topic. Its name and time of creation, as its metadata shows them, may be among them."""
-    options = TopicOptions()
-    for name, value in named(given).items():
-        if name not in _TOPIC_OPTIONS and name not in ("name", "created"):
-            raise InvalidArgumentError(f"Unknown topic option: {name}")
-        if name in _TOPIC_OPTIONS and value is not None:
-            options = replace(options, **_TOPIC_OPTIONS[name](value, name))
-    return options
+    return TOPIC.read(named(given), TopicOptions(), others=("name", "created"))
 
 
-def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidArgumentError(f"{name} must be a number of seconds, not {type(value).__name__}")
-    if not 0 <= value < 1e10:
-        raise InvalidArgumentError(f"{name} must not be negative or beyond reason: {value}")
-    return float(value)
-
-
-def _ack_deadline(value: object, name: str) -> dict[str, Any]:
-    lease = seconds(value, name)
-    if not ACK_DEADLINE_MIN_SECONDS <= lease <= ACK_DEADLINE_MAX_SECONDS:
-        raise InvalidArgumentError(
-            f"Ack deadline must be between {ACK_DEADLINE_MIN_SECONDS} and {ACK_DEADLINE_MAX_SECONDS} seconds"
-        )
-    return {"lease_seconds": lease}
-
-
-def _flag(field: str) -> Callable[[object, str], dict[str, Any]]:
-    def option(value: object, name: str) -> dict[str, Any]:
-        if not isinstance(value, bool):
-            raise InvalidArgumentError(f"{name} must be True or False, not {type(value).__name__}")
-        return {field: value}
-
-    return option
-
-
-def _duration(field: str) -> Callable[[object, str], dict[str, Any]]:
-    return lambda value, name: {field: seconds(value, name)}
-
-
-def _count(field: str, least: int = 0) -> Callable[[object, str], dict[str, Any]]:
-    def option(value: object, name: str) -> dict[str, Any]:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidArgumentError(f"{name} must be a whole number, at least {least}")
-        return {field: value}
-
-    return option
-
-
-def _text(field: str) -> Callable[[object, str], dict[str, Any]]:
-    def option(value: object, name: str) -> dict[str, Any]:
-        if not isinstance(value, str):
-            raise InvalidArgumentError(f"{name} must be a string, not {type(value).__name__}")
-        return {field: value}
-
-    return option
-
-
-def _strings(field: str) -> Callable[[object, str], dict[str, Any]]:
-    def option(value: object, name: str) -> dict[str, Any]:
-        if not isinstance(value, Mapping) or not all(isinstance(each, str) for kv in value.items() for each in kv):
-            raise InvalidArgumentError(f"{name} must be a dictionary of strings")
-        return {field: dict(value)}
-
-    return option
-
-
-def _parts(
-    parts: dict[str, Callable[[object, str], dict[str, Any]]], defaults: dict[str, Any]
-) -> Callable[[object, str], dict[str, Any]]:
-    """An option that is a dictionary of options."""
-
-    def option(value: object, name: str) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise InvalidArgumentError(f"{name} must be a dictionary")
-        result = dict(defaults)
-        for key, each in value.items():
-            if key not in parts:
-                raise InvalidArgumentError(f"Unknown part of {name}: {key}")
-            if each is not None:
-                result.update(parts[key](each, f"{name}.{key}"))
-        return result
-
-    return option
-
-
-_flow_control = _parts({"max_messages": _count("flow_max_messages", 1), "max_bytes": _count("flow_max_bytes", 1)}, {})
-_retry_policy = _parts(
-    {"minimum_backoff": _duration("retry_minimum_seconds"), "maximum_backoff": _duration("retry_maximum_seconds")},
-    {"retry_minimum_seconds": RETRY_MINIMUM_SECONDS, "retry_maximum_seconds": RETRY_MAXIMUM_SECONDS},
-)
-_dead_letter_policy = _parts(
-    {
-        "dead_letter_topic": _text("dead_letter_topic"),
-        "max_delivery_attempts": _count("max_delivery_attempts", 1),
-    },
-    {"max_delivery_attempts": DELIVERY_ATTEMPTS},
-)
-
-OPTIONS: dict[str, Callable[[object, str], dict[str, Any]]] = {
-    "ack_deadline_seconds": _ack_deadline,
-    "ack_deadline": _ack_deadline,
-    "message_ordering": _flag("ordering"),
-    "enable_message_ordering": _flag("ordering"),
-    "enable_exactly_once_delivery": _flag("exactly_once"),
-    "filter": _text("filter"),
-    "flow_control": _flow_control,
-    "retry_policy": _retry_policy,
-    "dead_letter_policy": _dead_letter_policy,
-    "message_retention_duration": _duration("retention_seconds"),
-    "retain_acked_messages": _flag("retain_acked"),
-    "expiration_policy": _parts({"ttl": _duration("expiration_seconds")}, {}),
-    "labels": _strings("labels"),
-}
-
-_TOPIC_OPTIONS: dict[str, Callable[[object, str], dict[str, Any]]] = {
-    "labels": _strings("labels"),
-    "message_retention_duration": _duration("retention_seconds"),
-}
+def shown_options(options: SubscriptionOptions) -> dict[str, Any]:
+    """What a program would write to get these options; the ordering by both of its names."""
+    return {**SUBSCRIPTION.show(options), "message_ordering": options.ordering}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from penstock.broker.consuming import Delivery
@@ -17,6 +17,11 @@ def instant(nanoseconds: int) -> datetime:
     """A moment as a datetime, to the microsecond."""
     whole, rest = divmod(nanoseconds, SECOND)
     return datetime.fromtimestamp(whole, UTC).replace(microsecond=rest // 1000)
+
+
+def nanoseconds(moment: datetime) -> int:
+    """A datetime as a moment."""
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 
 class TopicMetadata(NamedTuple):

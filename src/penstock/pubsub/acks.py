@@ -95,11 +95,11 @@ class Acks:
         return message.leases is not None and message.leases.release(message, self.seen_at)
 
     def _count(self) -> None:
-        batching = self.subscription.options.batching
+        options = self.subscription.options
         if not self._held_back:
-            self._alarm = self._session.hold_back(self, batching.max_seconds)
+            self._alarm = self._session.hold_back(self, options.batch_seconds)
         self._held_back += 1
-        if self._held_back >= batching.max_messages:
+        if self._held_back >= options.batch_messages:
             self.flush()
 
     def flush(self) -> None:

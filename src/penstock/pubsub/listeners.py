@@ -6,7 +6,7 @@ A task whose listener returns at once takes the next message itself; only when i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from penstock.pubsub.session import Session
 if TYPE_CHECKING:
     from penstock.pubsub.subscription import Subscription
 
+RETRY_FIRST_SECONDS = 0.1
+RETRY_LAST_SECONDS = 5.0
 TURN_MESSAGES = 100  # after so many in a row a worker lets others run
 TURN = SECOND // 200  # and after so long, so that answers are stored and leases kept beside slow functions
 
@@ -26,26 +28,46 @@ class Listeners:
     def __init__(self, subscription: Subscription, session: Session) -> None:
         self._subscription = subscription
         self._session = session
-        self.reader = Reader(subscription, session, self)
+        self.reader = Reader(subscription, session)
         self._starting = 0  # workers that begin in this turn of the loop
+        self._spawn(self._pull())
 
-    def wanted(self) -> int:
-        return PULL_MESSAGES if self._subscription.listeners("message") else 0
+    async def _pull(self) -> None:
+        """Go on whatever happens: an error is reported once, and tried again until the reader closes."""
+        reader, last_error, pause = self.reader, "", RETRY_FIRST_SECONDS
+        while not reader.closing:
+            try:
+                await reader.pull(PULL_MESSAGES if self._subscription.listeners("message") else 0)
+            except Exception as error:  # noqa: BLE001 - if it ended silently, that would look like an empty queue
+                if str(error) != last_error:
+                    last_error = str(error)
+                    self._subscription.report(error)
+                self._subscription.remark(f"trying again in {pause:g} s: {error}")
+                if not reader.closing:
+                    await reader.changed.wait(pause)
+                pause = min(2 * pause, RETRY_LAST_SECONDS)
+            else:
+                last_error, pause = "", RETRY_FIRST_SECONDS
+                if reader.ready:
+                    self._look()
+                    await asyncio.sleep(0)  # those who work on them come first
 
-    def look(self) -> None:
+    # ------------------------------------------------------------------ workers
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._session.spawn(work)
+        self.reader.workers.add(task)
+        task.add_done_callback(self._leave)
+
+    def _look(self) -> None:
         """Start a worker, and if it has to wait, more and more."""
         if self.reader.ready and not self._starting:
             self._start(1)
 
-    def failed(self, error: Exception) -> None:
-        self._subscription.report(error)
-
     def _start(self, workers: int) -> None:
         self._starting = workers
         for _ in range(workers):
-            task = self._session.spawn(self._work())
-            self.reader.workers.add(task)
-            task.add_done_callback(self._leave)
+            self._spawn(self._work())
         asyncio.get_running_loop().call_soon(self._look_again)
 
     def _look_again(self) -> None:
@@ -58,7 +80,7 @@ class Listeners:
         self.reader.workers.discard(task)
         self.reader.in_hand.pop(task, None)
         self.reader.changed.wake()
-        self.look()  # it may have been cancelled by its listener while the others wait
+        self._look()  # it may have been cancelled by its listener while the others wait
 
     async def _work(self) -> None:
         reader, acks, clock = self.reader, self._subscription.acks, self._session.clock

@@ -6,7 +6,7 @@ and neither raises because the message is gone.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +15,7 @@ from penstock.broker.model import SECOND
 from penstock.broker.model import Message as Stored
 from penstock.broker.retry import original_publish_time
 from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS
-from penstock.engine.views import instant
+from penstock.engine.views import instant, nanoseconds
 from penstock.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -252,7 +252,5 @@ def _stored(
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidArgumentError(f"Message data must be bytes, not {type(data).__name__}")
     at = datetime.now(UTC) if publish_time is None else publish_time
-    since = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
-    moment = since // timedelta(microseconds=1) * 1000
-    body, shown = bytes(data), dict(attributes or {})
-    return Stored(body, shown, ordering_key or "", moment, 0, 0, len(body), 0, 0)
+    published = nanoseconds(at if at.tzinfo is not None else at.replace(tzinfo=UTC))
+    return Stored(bytes(data), dict(attributes or {}), ordering_key or "", published, 0, 0, len(data), 0, 0)

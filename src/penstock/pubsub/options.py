@@ -1,22 +1,36 @@
-"""What a consumer and a publisher may set, as records, and how they are read from what a program wrote.
-
-The rule kept here: each option has one Python spelling; what belongs to the subscription itself is turned into the
-broker's options by `engine.options`, what belongs to the one who reads from it stays here.
-"""
+"""Options of subscriptions, consumers and publishers by the names of this API, and the records that show them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS, OPTIONS, seconds
+from penstock.broker.model import SubscriptionOptions
+from penstock.engine.options import (
+    ACK_DEADLINE_MAX_SECONDS,
+    SUBSCRIPTION,
+    TOPIC,
+    Option,
+    Options,
+    ack_deadline,
+    count,
+    declared,
+    flag,
+    milliseconds,
+    one_of,
+    option,
+    seconds,
+    seconds_within,
+    strings,
+)
+from penstock.engine.views import SubscriptionMetadata as StoredSubscription
+from penstock.engine.views import TopicMetadata as StoredTopic
 from penstock.errors import InvalidArgumentError
-from penstock.pubsub.checks import anything, bounded_seconds, checked, flag, number, one_of, strings, whole
 
 MIB = 1024 * 1024
-RETENTION_MIN_SECONDS = 600
-RETENTION_MAX_SECONDS = 7 * 86400
 
 NACK = "NACK"
 WAIT = "WAIT"
@@ -25,33 +39,37 @@ ERROR = "ERROR"
 IGNORE = "IGNORE"
 
 
-@dataclass(frozen=True, slots=True)
-class FlowControl:
-    """How much a consumer holds at a time."""
-
-    max_messages: int = 1000
-    max_bytes: int = 100 * MIB
-    allow_excess_messages: bool = False  # with room for one, take as many as come at once
-    max_extension_seconds: float = 3600.0  # how long leases are extended while listeners run; 0: not at all
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerBatching:
-    """How many acks and nacks travel together."""
-
-    max_messages: int = 3000
-    max_seconds: float = 0.0  # 0: those of one turn of the event loop
+def anything(value: Any, name: str) -> Any:
+    return value
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerOptions:
-    flow_control: FlowControl = FlowControl()
-    batching: AnswerBatching = AnswerBatching()
-    ack_deadline_seconds: float | None = None  # None: that of the subscription
-    min_ack_deadline_seconds: float = 0.0
-    max_ack_deadline_seconds: float = ACK_DEADLINE_MAX_SECONDS
-    close_behavior: str = WAIT
-    close_timeout_seconds: float | None = None  # None: until answered or the lease ends
+    # How much is held at a time.
+    max_messages: int = option(1000, count, "flow_control.max_messages")
+    max_bytes: int = option(100 * MIB, count, "flow_control.max_bytes")
+    # With room for one, take as many as come at once.
+    allow_excess_messages: bool = option(False, flag, "flow_control.allow_excess_messages")
+    # How long leases are extended while listeners run; 0: not at all.
+    max_extension_seconds: float = option(3600.0, seconds, "max_extension_time", alias="flow_control.max_extension")
+    # How many acks and nacks travel together; 0 seconds: those of one turn of the event loop.
+    batch_messages: int = option(3000, count, "batching.max_messages")
+    batch_seconds: float = option(0.0, milliseconds, "batching.max_milliseconds")
+    # None: that of the subscription.
+    ack_deadline_seconds: float | None = option(None, ack_deadline, "ack_deadline_seconds", alias="ack_deadline")
+    min_ack_deadline_seconds: float = option(0.0, ack_deadline, "min_ack_deadline")
+    max_ack_deadline_seconds: float = option(float(ACK_DEADLINE_MAX_SECONDS), ack_deadline, "max_ack_deadline")
+    close_behavior: str = option(WAIT, one_of(NACK, WAIT), "close_options.behavior")
+    # None: until all is answered or the leases end.
+    close_timeout_seconds: float | None = option(None, seconds, "close_options.timeout")
+    # Of the call that creates it; None: as long as that takes.
+    call_timeout_seconds: float | None = option(None, milliseconds, "gax_opts.timeout")
+    # Without effect in one process.
+    call_retry: object = option(None, anything, "gax_opts.retry")
+    auto_paginate: bool = option(True, flag, "gax_opts.auto_paginate")
+    max_streams: int = option(5, count, "streaming_options.max_streams")
+    stream_timeout_seconds: float = option(300.0, milliseconds, "streaming_options.timeout")
+    use_legacy_flow_control: bool = option(False, flag, "use_legacy_flow_control")
 
     def lease_seconds(self, stored: float) -> float:
         """The lease a consumer asks for, where the subscription has `stored`."""
@@ -61,125 +79,93 @@ class ConsumerOptions:
 
 @dataclass(frozen=True, slots=True)
 class PublisherOptions:
-    max_messages: int = 100
-    max_bytes: int = MIB
-    max_seconds: float = 0.0  # 0: what is published in one turn of the event loop
-    outstanding_messages: int = 0  # accepted and not yet stored; 0: no limit
-    outstanding_bytes: int = 0
-    limit_exceeded_behavior: str = BLOCK
-    ordering: bool = True  # after a failure, its ordering key is paused
+    # How many messages travel together; 0 seconds: those of one turn of the event loop.
+    max_messages: int = option(100, count, "batching.max_messages")
+    max_bytes: int = option(MIB, count, "batching.max_bytes")
+    max_seconds: float = option(0.0, milliseconds, "batching.max_milliseconds")
+    # Accepted and not yet stored; 0: no limit.
+    outstanding_messages: int = option(0, count, "flow_control.max_outstanding_messages")
+    outstanding_bytes: int = option(0, count, "flow_control.max_outstanding_bytes")
+    limit_exceeded_behavior: str = option(BLOCK, one_of(BLOCK, ERROR, IGNORE), "flow_control.limit_exceeded_behavior")
+    # After a failure, its ordering key is paused.
+    ordering: bool = option(True, flag, "enable_message_ordering")
 
 
-_DEADLINE = bounded_seconds(
-    ACK_DEADLINE_MIN_SECONDS,
-    ACK_DEADLINE_MAX_SECONDS,
-    f"Ack deadline must be between {ACK_DEADLINE_MIN_SECONDS} and {ACK_DEADLINE_MAX_SECONDS} seconds",
+# What the broker keeps of a subscription; `flow_control` is the consumer's here.
+_SHARED = {field: each for field, each in SUBSCRIPTION.options.items() if not field.startswith("flow_")}
+_retention = seconds_within(600, 7 * 86400, "Message retention must be between 10 minutes and 7 days")
+STORED = Options(
+    "subscription option",
+    {**_SHARED, "retention_seconds": Option(_retention, "message_retention_duration")},
+    unknown_part="Unknown part of {0}: {1}",
 )
-_RETENTION = bounded_seconds(
-    RETENTION_MIN_SECONDS, RETENTION_MAX_SECONDS, "Message retention must be between 10 minutes and 7 days"
-)
-_FLOW_CONTROL = {
-    "max_messages": whole(1),
-    "max_bytes": whole(1),
-    "allow_excess_messages": flag,
-    "max_extension": seconds,
-}
-_BATCHING = {"max_messages": whole(1), "max_milliseconds": number}
-_CLOSE = {"behavior": one_of(NACK, WAIT), "timeout": seconds}
-_STREAMING = {"max_streams": whole(1), "timeout": number}
+CONSUMER = Options("subscription option", declared(ConsumerOptions))
+PUBLISHER = Options("topic option", declared(PublisherOptions))
 
-# Of the one who reads.
-_CONSUMER = {
-    "flow_control": anything,
-    "batching": anything,
-    "close_options": anything,
-    "streaming_options": anything,
-    "ack_deadline_seconds": _DEADLINE,
-    "ack_deadline": _DEADLINE,
-    "min_ack_deadline": _DEADLINE,
-    "max_ack_deadline": _DEADLINE,
-    "max_extension_time": seconds,
-    "use_legacy_flow_control": flag,
-}
+PUSH_CONFIG = "push_config"
+SUBSCRIPTION_NAMES = STORED.names | CONSUMER.names | {"topic", PUSH_CONFIG}
 
-# Of the subscription itself; `engine.options` knows them, these are the ones it does not.
-_OWN = {"topic": anything, "push_config": strings, "gax_opts": anything}
 
-_STORED = {name for name in OPTIONS if name != "flow_control"}
+def given_options(options: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Options may come as one dictionary, by name, or both."""
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidArgumentError(f"Options must be a dictionary, not {type(options).__name__}")
+    return {**(options or {}), **more}
 
 
 def consumer_options(given: Mapping[str, Any], start: ConsumerOptions) -> ConsumerOptions:
-    """The options of a consumer, for what was given; other options are looked at and left."""
-    check_names(given)
-    own = checked({name: value for name, value in given.items() if name in _CONSUMER}, _CONSUMER, "option")
-    checked(own.get("streaming_options", {}), _STREAMING, "option", "streaming_options")
-    flow = checked(own.get("flow_control", {}), _FLOW_CONTROL, "option", "flow_control")
-    extension = own.get("max_extension_time", flow.pop("max_extension", None))
-    if extension is not None:
-        flow["max_extension_seconds"] = extension
-    return replace(
-        start,
-        flow_control=replace(start.flow_control, **flow),
-        batching=replace(start.batching, **_batching(own)),
-        **_deadlines(own),
-        **_closing(own),
-    )
-
-
-def check_names(given: Mapping[str, Any]) -> None:
-    for name in given:
-        if name not in _CONSUMER and name not in _OWN and name not in _STORED:
-            raise InvalidArgumentError(f"Unknown subscription option: {name}")
-
-
-def stored_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given options that the subscription keeps, ready for `engine.options`."""
-    stored = {name: value for name, value in given.items() if name in _STORED and value is not None}
-    if "message_retention_duration" in stored:
-        _RETENTION(stored["message_retention_duration"], "message_retention_duration")
-    return stored
-
-
-def _deadlines(own: Mapping[str, Any]) -> dict[str, Any]:
-    deadlines = {}
-    for name in ("ack_deadline", "ack_deadline_seconds"):
-        if name in own:
-            deadlines["ack_deadline_seconds"] = own[name]
-    for name in ("min_ack_deadline", "max_ack_deadline"):
-        if name in own:
-            deadlines[f"{name}_seconds"] = own[name]
-    return deadlines
-
-
-def _closing(own: Mapping[str, Any]) -> dict[str, Any]:
-    given = checked(own.get("close_options", {}), _CLOSE, "option", "close_options")
-    names = {"behavior": "close_behavior", "timeout": "close_timeout_seconds"}
-    return {names[name]: value for name, value in given.items()}
-
-
-def _batching(own: Mapping[str, Any]) -> dict[str, Any]:
-    given = checked(own.get("batching", {}), _BATCHING, "option", "batching")
-    if "max_milliseconds" in given:
-        given["max_seconds"] = given.pop("max_milliseconds") / 1000
-    return given
-
-
-_PUBLISHER = {"batching": anything, "flow_control": anything, "enable_message_ordering": flag}
-_PUBLISHER_BATCHING = {**_BATCHING, "max_bytes": whole(1)}
-_PUBLISHER_FLOW = {
-    "max_outstanding_messages": whole(1),
-    "max_outstanding_bytes": whole(1),
-    "limit_exceeded_behavior": one_of(BLOCK, ERROR, IGNORE),
-}
+    """What was given for the consumer; what is the subscription's is left."""
+    return CONSUMER.read(given, start, others=SUBSCRIPTION_NAMES)
 
 
 def publisher_options(given: Mapping[str, Any], start: PublisherOptions) -> PublisherOptions:
-    own = checked(given, _PUBLISHER, "topic option")
-    batching = checked(own.get("batching", {}), _PUBLISHER_BATCHING, "option", "batching")
-    if "max_milliseconds" in batching:
-        batching["max_seconds"] = batching.pop("max_milliseconds") / 1000
-    flow = checked(own.get("flow_control", {}), _PUBLISHER_FLOW, "option", "flow_control")
-    limits = {name.removeprefix("max_"): value for name, value in flow.items()}
-    if "enable_message_ordering" in own:
-        limits["ordering"] = own["enable_message_ordering"]
-    return replace(start, **batching, **limits)
+    return PUBLISHER.read(given, start)
+
+
+def changed_subscription(start: SubscriptionOptions, changes: Mapping[str, Any]) -> SubscriptionOptions:
+    """The broker's options after these changes; a push configuration is kept among the extras, as JSON."""
+    options = STORED.read(changes, start, others=SUBSCRIPTION_NAMES)
+    if changes.get(PUSH_CONFIG) is None:
+        return options
+    push_config = json.dumps(strings(changes[PUSH_CONFIG], PUSH_CONFIG), sort_keys=True)
+    return replace(options, extras={**options.extras, PUSH_CONFIG: push_config})
+
+
+# What topics and subscriptions show: it does not change when they do, and can be handed back to `set_metadata`.
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    name: str
+    created: datetime
+    labels: dict[str, str]
+    message_retention_duration: float  # seconds that acked messages are kept; 0: not
+
+    @classmethod
+    def of(cls, stored: StoredTopic) -> TopicMetadata:
+        return cls(stored.name, stored.created, **TOPIC.show(stored.options))
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionMetadata:
+    name: str
+    topic: str  # still its name after the topic was deleted
+    created: datetime
+    detached: bool
+    ack_deadline_seconds: float
+    enable_message_ordering: bool
+    enable_exactly_once_delivery: bool
+    filter: str
+    retry_policy: dict[str, float] | None
+    dead_letter_policy: dict[str, Any] | None
+    expiration_policy: dict[str, float] | None
+    message_retention_duration: float
+    retain_acked_messages: bool
+    labels: dict[str, str]
+    push_config: dict[str, str]
+
+    @classmethod
+    def of(cls, stored: StoredSubscription) -> SubscriptionMetadata:
+        shown = STORED.show(stored.options)
+        push_config = json.loads(stored.options.extras.get(PUSH_CONFIG, "{}"))
+        return cls(stored.name, stored.topic, stored.created, stored.detached, push_config=push_config, **shown)

@@ -1,14 +1,14 @@
-"""The publisher: messages on their way to a topic, many in one step.
+"""Publisher: messages on their way to a topic, many in one step.
 
-The rule kept here: messages are stored in the order they were handed in. After a failure the ordering keys concerned
-are paused until the program says how to go on, so that nothing overtakes what was lost.
+Messages are stored in the order they were handed in. After a failure the ordering keys concerned are paused until the
+program says how to go on, so that nothing overtakes what was lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TypeAlias
+from typing import NamedTuple
 
 from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft
@@ -17,7 +17,13 @@ from penstock.errors import FailedPreconditionError, InternalError, PenstockErro
 from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
 from penstock.pubsub.session import Session
 
-Sending: TypeAlias = tuple[list[Draft], list[int], list["asyncio.Future[str]"]]
+
+class Batch(NamedTuple):
+    """Messages that are stored together, with what is told of each."""
+
+    drafts: list[Draft]
+    sizes: list[int]
+    futures: list[asyncio.Future[str]]
 
 
 class Publisher:
@@ -25,10 +31,8 @@ class Publisher:
         self._session = session
         self._topic = topic
         self.options = options
-        self._drafts: list[Draft] = []
-        self._sizes: list[int] = []
-        self._futures: list[asyncio.Future[str]] = []
-        self._bytes = 0
+        self._batch = Batch([], [], [])
+        self._bytes = 0  # of it
         self._alarm: Alarm | None = None  # when what is held back goes
         self._sending: set[asyncio.Task[None]] = set()
         self.outstanding_messages = 0  # handed in and not yet stored
@@ -46,15 +50,16 @@ class Publisher:
         if draft.ordering_key in self._paused:
             raise _pause(draft.ordering_key)
         future: asyncio.Future[str] = loop.create_future()
-        if not self._drafts:
+        drafts, sizes, futures = self._batch
+        if not drafts:
             self._alarm = self._session.hold_back(self, self.options.max_seconds)
-        self._drafts.append(draft)
-        self._sizes.append(size)
-        self._futures.append(future)
+        drafts.append(draft)
+        sizes.append(size)
+        futures.append(future)
         self._bytes += size
         self.outstanding_messages += 1
         self.outstanding_bytes += size
-        if len(self._drafts) >= self.options.max_messages or self._bytes >= self.options.max_bytes:
+        if len(drafts) >= self.options.max_messages or self._bytes >= self.options.max_bytes:
             self.flush()
         return future
 
@@ -86,14 +91,13 @@ class Publisher:
 
     def flush(self) -> None:
         self._session.let_go(self, self._alarm)
-        if self._drafts:
-            keyed = any(draft.ordering_key for draft in self._drafts)
-            after = self._last_keyed if keyed else None
-            task = self._session.spawn(self._send(self._drafts, self._sizes, self._futures, after))
+        if self._batch.drafts:
+            keyed = any(draft.ordering_key for draft in self._batch.drafts)
+            task = self._session.spawn(self._send(self._batch, self._last_keyed if keyed else None))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
             self._last_keyed = task if keyed else self._last_keyed
-            self._drafts, self._sizes, self._futures, self._bytes = [], [], [], 0
+            self._batch, self._bytes = Batch([], [], []), 0
 
     async def drain(self) -> None:
         """Until everything handed in so far is stored or refused."""
@@ -101,51 +105,43 @@ class Publisher:
         if self._sending:
             await asyncio.wait(self._sending)
 
-    async def _send(
-        self,
-        drafts: list[Draft],
-        sizes: list[int],
-        futures: list[asyncio.Future[str]],
-        after: asyncio.Task[None] | None,
-    ) -> None:
+    async def _send(self, batch: Batch, after: asyncio.Task[None] | None) -> None:
         try:
             if after is not None and not after.done():
                 await asyncio.wait([after])  # only then is it known whether the one before failed
-            await self._store(*self._sort_out(drafts, sizes, futures))
+            await self._store(self._without_paused(batch) if self._paused else batch)
         finally:
-            self._leave(len(drafts), sum(sizes))
+            self._leave(len(batch.drafts), sum(batch.sizes))
 
-    def _sort_out(self, drafts: list[Draft], sizes: list[int], futures: list[asyncio.Future[str]]) -> Sending:
-        """Drop the messages whose key was paused while they waited for their turn; their callers are told."""
-        if not self._paused:
-            return drafts, sizes, futures
-        drafts_left, sizes_left, futures_left = [], [], []
-        for draft, size, future in zip(drafts, sizes, futures, strict=True):
+    def _without_paused(self, batch: Batch) -> Batch:
+        """Leave out messages whose key was paused while they waited for their turn, and say so."""
+        left = Batch([], [], [])
+        for draft, size, future in zip(*batch, strict=True):
             if draft.ordering_key not in self._paused:
-                drafts_left.append(draft)
-                sizes_left.append(size)
-                futures_left.append(future)
+                left.drafts.append(draft)
+                left.sizes.append(size)
+                left.futures.append(future)
             elif not future.done():
                 future.set_exception(_pause(draft.ordering_key))
-        return drafts_left, sizes_left, futures_left
+        return left
 
-    async def _store(self, drafts: list[Draft], sizes: list[int], futures: list[asyncio.Future[str]]) -> None:
+    async def _store(self, batch: Batch) -> None:
         try:
-            appended = await self._session.queue.publish(self._topic, drafts, sizes=sizes)
+            appended = await self._session.queue.publish(self._topic, batch.drafts, sizes=batch.sizes)
         except PenstockError as error:
-            self._fail(drafts, futures, error)
+            self._fail(batch, error)
         except asyncio.CancelledError:
-            self._fail(drafts, futures, InternalError("The event loop ended before the message was stored"))
+            self._fail(batch, InternalError("The event loop ended before the message was stored"))
             raise
         else:
-            for future, message_id in zip(futures, appended.message_ids(), strict=True):
+            for future, message_id in zip(batch.futures, appended.message_ids(), strict=True):
                 if not future.done():
                     future.set_result(message_id)
 
-    def _fail(self, drafts: list[Draft], futures: list[asyncio.Future[str]], error: PenstockError) -> None:
+    def _fail(self, batch: Batch, error: PenstockError) -> None:
         if self.options.ordering:
-            self._paused.update(draft.ordering_key for draft in drafts if draft.ordering_key)
-        for future in futures:
+            self._paused.update(draft.ordering_key for draft in batch.drafts if draft.ordering_key)
+        for future in batch.futures:
             if not future.done():
                 future.set_exception(error)
 

@@ -1,4 +1,4 @@
-"""Reader: pulls for one consumer, as much as flow control allows, and goes on whatever happens until it is closed.
+"""Reader: pulls for one consumer, as much as flow control allows, and keeps what it pulled until it is answered.
 
 What was pulled is handed to the consumer or given back: a pull is never cut short, only the wait between pulls is. When
 closing is over, every message it held is answered or its lease has ended, and no task of it runs.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, SubscriptionOptions
@@ -25,94 +26,70 @@ if TYPE_CHECKING:
 PULL_MESSAGES = 500  # at once; more would keep the event loop from everybody else
 WAIT_SECONDS = 30.0  # after that the subscription is looked at again, whatever happened
 CHECK_SECONDS = 1.0  # how often a reader that is full looks whether its subscription is still there
-RETRY_FIRST_SECONDS = 0.1
-RETRY_LAST_SECONDS = 5.0
-
-
-class Consumer(Protocol):
-    """What a reader pulls for."""
-
-    def wanted(self) -> int:
-        """How many messages it can take at once."""
-
-    def look(self) -> None:
-        """There is something in `ready`, or the reader closes."""
-
-    def failed(self, error: Exception) -> None: ...
+SOON = SECOND  # a loop that gets through a pull within this time may have twice as much
 
 
 class Reader:
-    def __init__(self, subscription: Subscription, session: Session, consumer: Consumer) -> None:
+    def __init__(self, subscription: Subscription, session: Session) -> None:
         self._subscription = subscription
         self._session = session
-        self._consumer = consumer
         self.ready: deque[Received] = deque()  # pulled, and not yet in the consumer's hands
         self.in_hand: dict[asyncio.Task[Any], Received] = {}  # what a task works on
-        self.workers: set[asyncio.Task[None]] = set()  # tasks of the consumer that end with it
+        self.workers: set[asyncio.Task[None]] = set()  # tasks that end with the reader
         self.changed = Signal(session.clock)  # room, a listener, options
         self.leases = Leases(session.clock, subscription.acks, self.changed)
         self.closing = False
+        self._pulling = False
         self._ending: asyncio.Task[None] | None = None
         self._excused: set[asyncio.Task[Any]] = set()  # who waits for the end cannot be waited for
-        self._last_error: Exception | None = None
-        self._retry_seconds = RETRY_FIRST_SECONDS
-        self._waiting = False  # for messages, in the queue: the one moment when it may be interrupted
-        self._task = session.spawn(self._run())
 
     # ------------------------------------------------------------------ pulling
 
-    async def _run(self) -> None:
-        while not self.closing:
-            try:
-                await self._turn()
-            except asyncio.CancelledError:
-                if not self.closing:
-                    raise
-            except Exception as error:  # noqa: BLE001 - if it ended silently, that would look like an empty queue
-                await self._retry_after(error)
+    async def pull(self, wanted: int) -> None:
+        """Pull up to so many messages, or wait until that is worth another try."""
+        self._pulling = True
+        try:
+            await self._pull(wanted)
+        finally:
+            self._pulling = False
+            self.changed.wake()
 
-    async def _turn(self) -> None:
+    async def _pull(self, wanted: int) -> None:
         queue, name, options = self._session.queue, self._subscription.name, self._subscription.options
         since = queue.revision(name)
         if since.detached:
             raise FailedPreconditionError(f"Subscription is detached, its topic was deleted: {name}")
-        wanted = self._consumer.wanted()
         room = min(wanted, self._room())
-        if not room:
-            await (self._rest(CHECK_SECONDS) if wanted else self._watch(since))
+        if room:
+            lease_seconds = options.lease_seconds(since.options.lease_seconds)
+            max_bytes = 0 if options.allow_excess_messages else options.max_bytes - self.leases.bytes
+            deliveries = await queue.pull(name, room, lease_seconds=lease_seconds, max_bytes=max_bytes)
+            if deliveries:
+                self._receive(deliveries, lease_seconds)
+                self._report_stuck(deliveries, since.options)
+                return
+        if self.closing:
             return
-        flow, lease_seconds = options.flow_control, options.lease_seconds(since.options.lease_seconds)
-        max_bytes = 0 if flow.allow_excess_messages else flow.max_bytes - self.leases.bytes
-        deliveries = await queue.pull(name, room, lease_seconds=lease_seconds, max_bytes=max_bytes)
-        self._last_error, self._retry_seconds = None, RETRY_FIRST_SECONDS
-        if deliveries:
-            self._receive(deliveries, lease_seconds)
-            self._report_stuck(deliveries, since.options)
-            await asyncio.sleep(0)  # those who work on them come first
-        elif not self.closing:
-            self._waiting = True
-            try:
-                await queue.wait_for_messages(name, WAIT_SECONDS, since)
-            finally:
-                self._waiting = False
+        if room or not wanted:
+            await self._wait_for_messages(since)
+        else:
+            await self.changed.wait(CHECK_SECONDS)
 
     def _room(self) -> int:
         """How many messages may be pulled now."""
-        flow, held = self._subscription.options.flow_control, len(self.leases.held)
-        if self.closing or held >= flow.max_messages or self.leases.bytes >= flow.max_bytes:
+        options, held = self._subscription.options, len(self.leases.held)
+        if self.closing or held >= options.max_messages or self.leases.bytes >= options.max_bytes:
             return 0
-        return min(PULL_MESSAGES, flow.max_messages if flow.allow_excess_messages else flow.max_messages - held)
+        return min(PULL_MESSAGES, options.max_messages - (0 if options.allow_excess_messages else held))
 
     def _receive(self, deliveries: list[Delivery], lease_seconds: float) -> None:
         acks, leases, now = self._subscription.acks, self.leases, self._session.clock.now()
         messages = [Received(delivery, acks, now, leases) for delivery in deliveries]
-        leases.max_extension_seconds = self._subscription.options.flow_control.max_extension_seconds
+        leases.max_extension_seconds = self._subscription.options.max_extension_seconds
         leases.add(messages, lease_seconds)
         self.ready.extend(messages)
         if self.closing:
             self.give_back()
-        else:
-            self._consumer.look()
 
     def _report_stuck(self, deliveries: list[Delivery], options: SubscriptionOptions) -> None:
         """Messages that come again because they have no dead letter topic to go to."""
@@ -122,29 +99,15 @@ class Reader:
         text = f"A message of {self._subscription.name} cannot be dead-lettered: there is no topic {topic}"
         self._subscription.report(FailedPreconditionError(text))
 
-    async def _retry_after(self, error: Exception) -> None:
-        """Say it once, then try again after a while."""
-        if str(error) != str(self._last_error):
-            self._last_error = error
-            self._consumer.failed(error)
-        self._subscription.remark(f"trying again in {self._retry_seconds:g} s: {error}")
-        await self._rest(self._retry_seconds)
-        self._retry_seconds = min(2 * self._retry_seconds, RETRY_LAST_SECONDS)
-
-    async def _rest(self, seconds: float = 0) -> None:
-        """Until something changes, or at most so long; 0: however long that takes."""
-        if not self.closing:
-            await self.changed.wait(seconds)
+    async def _wait_for_messages(self, since: Revision) -> None:
+        """Until there may be some, something happens to the subscription, or to what the consumer wants."""
+        waiting = self._session.spawn(self._watch(since))
+        try:
+            await self.changed.wait()
+        finally:
+            waiting.cancel()
 
     async def _watch(self, since: Revision) -> None:
-        """The consumer wants nothing: until it does, or something happens to the subscription."""
-        watching = self._session.spawn(self._look_out(since))
-        try:
-            await self._rest()
-        finally:
-            watching.cancel()
-
-    async def _look_out(self, since: Revision) -> None:
         try:
             await self._session.queue.wait_for_messages(self._subscription.name, WAIT_SECONDS, since)
         except PenstockError as error:
@@ -163,14 +126,11 @@ class Reader:
         self.closing = True
         self.give_back()
         self.changed.wake()
-        self._consumer.look()
-        if self._waiting:
-            self._task.cancel()
-        if self._task is not asyncio.current_task():
-            await asyncio.wait([self._task])
+        while self._pulling:
+            await self.changed.wait()
 
     def begin_closing(self) -> asyncio.Task[None]:
-        """Close in a task of its own, as a listener may ask for it, who is then not waited for."""
+        """Close in a task of its own, as a listener may ask for it, which is then not waited for."""
         if self._ending is None:
             self.closing = True
             self._ending = self._session.spawn(self._close())
@@ -208,3 +168,31 @@ class Reader:
 
     def _in_excused_hands(self) -> set[Received]:
         return {self.in_hand[task] for task in self._excused if task in self.in_hand} & self.leases.held.keys()
+
+
+async def messages(subscription: Subscription, session: Session) -> AsyncIterator[Received]:
+    """One after the other, for `async for`.
+
+    It pulls only when it is asked for more than it has, and no more than its caller gets through well within a lease.
+    """
+    session.use().subscription(subscription.name)
+    reader, clock, task, portion = Reader(subscription, session), session.clock, asyncio.current_task(), 1
+    assert task is not None
+    pulled_at = clock.now()
+    subscription.enter(reader)
+    try:
+        while not reader.closing:
+            portion = min(2 * portion, PULL_MESSAGES) if clock.now() - pulled_at < SOON else max(1, portion // 2)
+            await reader.pull(portion)
+            pulled_at = clock.now()
+            while reader.ready:
+                message = reader.in_hand[task] = reader.ready.popleft()
+                if message in reader.leases.held:
+                    yield message
+                    message.left = True
+    finally:
+        if task in reader.in_hand:
+            reader.in_hand[task].left = True
+        if not reader.closing:
+            await reader.stop()
+            subscription.leave(reader)

@@ -25,7 +25,7 @@ class Flushable(Protocol):
 
 
 class Signal:
-    """What one task waits for."""
+    """What a task waits for; if another begins to, that one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -37,12 +37,11 @@ class Signal:
 
     async def wait(self, seconds: float = 0) -> None:
         """Until `wake` is called, or at most so long; 0: however long that takes."""
-        self._waiter = asyncio.get_running_loop().create_future()
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
         alarm = self._clock.alarm(self._clock.now() + int(seconds * SECOND), self.wake) if seconds else None
         try:
-            await self._waiter
+            await waiter
         finally:
-            self._waiter = None
             if alarm is not None:
                 alarm.cancel()
 

@@ -1,7 +1,4 @@
-"""Snapshot: a named place in a subscription's stream to which it can return.
-
-The rule kept here: a handle like Topic and Subscription; what is remembered lives in the queue.
-"""
+"""Snapshot: a named place in a subscription's stream to which it can return."""
 
 from __future__ import annotations
 
@@ -10,13 +7,14 @@ from typing import TYPE_CHECKING
 from penstock.broker.dump import SnapshotDump
 from penstock.errors import FailedPreconditionError, NotFoundError
 from penstock.pubsub.names import SNAPSHOTS
+from penstock.pubsub.resource import Resource
 
 if TYPE_CHECKING:
     from penstock.pubsub.client import PubSub
     from penstock.pubsub.subscription import Subscription
 
 
-class Snapshot:
+class Snapshot(Resource[SnapshotDump]):
     """What was not acked when it was taken, and everything later.
 
     >>> snapshot = await subscription.create_snapshot("before-release")
@@ -24,12 +22,8 @@ class Snapshot:
     """
 
     def __init__(self, pubsub: PubSub, name: str, subscription: Subscription | None = None) -> None:
-        self._session = pubsub.session
-        self.name = self._session.name(SNAPSHOTS, name)
+        super().__init__(pubsub, SNAPSHOTS, name)
         self.subscription = subscription
-
-    def __repr__(self) -> str:
-        return f"<Snapshot {self.name}>"
 
     async def create(self, labels: dict[str, str] | None = None) -> Snapshot:
         """Remember where the subscription stands now."""
@@ -44,18 +38,11 @@ class Snapshot:
     async def delete(self) -> None:
         await self._session.use().delete_snapshot(self.name)
 
-    async def exists(self) -> bool:
-        return self._find() is not None
-
-    async def get_metadata(self) -> SnapshotDump:
-        found = self._find()
-        if found is None:
-            raise NotFoundError(f"Snapshot not found: {self.name}")
-        return found
-
-    def _find(self) -> SnapshotDump | None:
-        stored = self._session.use().snapshots()
-        return next((snapshot for snapshot in stored if snapshot.name == self.name), None)
+    async def _look_up(self) -> SnapshotDump:
+        for snapshot in self._session.use().snapshots():
+            if snapshot.name == self.name:
+                return snapshot
+        raise NotFoundError(f"Snapshot not found: {self.name}")
 
     def _of(self, what: str) -> Subscription:
         if self.subscription is None:

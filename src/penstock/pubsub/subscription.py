@@ -1,28 +1,33 @@
 """Subscription: where messages are received.
 
-The rule kept here: a handle, like Topic. What it reads with (listeners, flow control, what it holds) belongs to the
-handle; what is delivered to whom, and when again, is decided by the queue.
+What it reads with (listeners, flow control, what it holds) belongs to the handle; what is delivered to whom, and when
+again, is decided by the queue.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import SECOND, SubscriptionOptions
-from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from penstock.engine.views import nanoseconds
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.pubsub.acks import Acks
-from penstock.pubsub.creating import call_timeout, stored_options_of, topic_to_read, with_full_names
 from penstock.pubsub.events import Emitter, Listener
-from penstock.pubsub.iteration import Iteration
 from penstock.pubsub.listeners import Listeners
 from penstock.pubsub.message import Message, Received
-from penstock.pubsub.metadata import SubscriptionMetadata, changed_subscription, given_options, with_push_config
-from penstock.pubsub.names import SUBSCRIPTIONS
-from penstock.pubsub.options import ConsumerOptions, consumer_options
-from penstock.pubsub.reader import Reader
+from penstock.pubsub.names import SUBSCRIPTIONS, TOPICS, prefix
+from penstock.pubsub.options import (
+    ConsumerOptions,
+    SubscriptionMetadata,
+    changed_subscription,
+    consumer_options,
+    given_options,
+)
+from penstock.pubsub.reader import Reader, messages
+from penstock.pubsub.resource import Resource
 from penstock.pubsub.snapshot import Snapshot
 from penstock.pubsub.topic import Topic
 
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.pubsub.client import PubSub
 
 
-class Subscription(Emitter):
+class Subscription(Resource[SubscriptionMetadata], Emitter):
     """A subscription of a PubSub.
 
     >>> subscription = topic.subscription("billing", ack_deadline_seconds=30)
@@ -46,18 +51,13 @@ class Subscription(Emitter):
     """
 
     def __init__(self, pubsub: PubSub, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> None:
-        super().__init__(pubsub.session)
-        self.pubsub = pubsub
-        self.name = self._session.name(SUBSCRIPTIONS, name)
+        Resource.__init__(self, pubsub, SUBSCRIPTIONS, name)
+        Emitter.__init__(self, self._session)
         self._given = given_options(options, more)
         self.options = consumer_options(self._given, ConsumerOptions())
         self.acks = Acks(self, self._session)
-        self.metadata: SubscriptionMetadata | None = None  # as last seen by create, get_metadata or set_metadata
         self._readers: dict[Reader, None] = {}  # of listeners and of `async for`, in the order of opening
         self._listening: Reader | None = None  # the one for listeners
-
-    def __repr__(self) -> str:
-        return f"<Subscription {self.name}>"
 
     @property
     def topic(self) -> Topic | None:
@@ -87,55 +87,55 @@ class Subscription(Emitter):
         """
         given = {**self._given, **given_options(options, more)}
         consumer = consumer_options(given, self.options)
-        queue = self._session.use()
-        topic, stored = topic_to_read(self._session, given), stored_options_of(self._session, given)
-        async with asyncio.timeout(call_timeout(given)):
-            self.metadata = SubscriptionMetadata.of(await queue.create_subscription(self.name, topic, stored))
+        queue, topic = self._session.use(), self._topic_to_read(given.get("topic"))
+        kept = changed_subscription(SubscriptionOptions(), self._with_full_names(given))
+        async with asyncio.timeout(consumer.call_timeout_seconds):
+            self.metadata = SubscriptionMetadata.of(await queue.create_subscription(self.name, topic, kept))
         self._given, self.options = given, consumer
         return self
+
+    def _topic_to_read(self, given: object) -> str:
+        """Where no topic is named and the project has exactly one, that one is meant."""
+        if given is not None:
+            return self._full_topic(given)
+        project = prefix(self._session.project, TOPICS)
+        topics = [stored.name for stored in self._session.queue.topics() if stored.name.startswith(project)]
+        if len(topics) != 1:
+            raise InvalidArgumentError(f"Name the topic to subscribe to: there are {len(topics)} in this project")
+        return topics[0]
+
+    def _full_topic(self, topic: object) -> str:
+        return topic.name if isinstance(topic, Topic) else self._session.name(TOPICS, topic)
+
+    def _with_full_names(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A dead letter topic may be given as a name, with its project, or as a Topic."""
+        policy = given.get("dead_letter_policy")
+        if not isinstance(policy, Mapping) or not policy.get("dead_letter_topic"):
+            return given
+        full = self._full_topic(policy["dead_letter_topic"])
+        return {**given, "dead_letter_policy": {**policy, "dead_letter_topic": full}}
 
     async def delete(self) -> None:
         """Close it, then remove it with all it has not delivered."""
         await self.close()
         await self._session.use().delete_subscription(self.name)
 
-    async def exists(self) -> bool:
-        return self._session.use().subscription_exists(self.name)
-
-    async def get(self, *, auto_create: bool = False) -> Subscription:
-        """This subscription with its metadata; with `auto_create`, made if it is not there."""
-        try:
-            await self.get_metadata()
-        except NotFoundError:
-            if not auto_create:
-                raise
-            await self.create()
-        return self
-
-    async def get_metadata(self) -> SubscriptionMetadata:
-        stored = self._session.use().subscription(self.name)
-        self.metadata = SubscriptionMetadata.of(stored)
-        return self.metadata
+    async def _look_up(self) -> SubscriptionMetadata:
+        return SubscriptionMetadata.of(self._session.use().subscription(self.name))
 
     async def set_metadata(self, changes: Mapping[str, Any] | None = None, **more: Any) -> SubscriptionMetadata:
         """Change what the subscription keeps; the rest stays.
 
         >>> await subscription.set_metadata(ack_deadline_seconds=60, labels={"team": "billing"})
         """
-        given = given_options(changes, more)
-        return await self._change(changed_subscription(self._stored(), with_full_names(self._session, given)))
+        queue, given = self._session.use(), self._with_full_names(given_options(changes, more))
+        options = changed_subscription(queue.subscription(self.name).options, given)
+        self.metadata = SubscriptionMetadata.of(await queue.change_subscription(self.name, options))
+        return self.metadata
 
     async def modify_push_config(self, push_config: Mapping[str, str]) -> SubscriptionMetadata:
         """Store where messages should be pushed to; this API itself pushes nothing."""
-        return await self._change(with_push_config(self._stored(), push_config))
-
-    def _stored(self) -> SubscriptionOptions:
-        return self._session.use().subscription(self.name).options
-
-    async def _change(self, options: SubscriptionOptions) -> SubscriptionMetadata:
-        queue = self._session.use()
-        self.metadata = SubscriptionMetadata.of(await queue.change_subscription(self.name, options))
-        return self.metadata
+        return await self.set_metadata(push_config=push_config)
 
     def set_options(self, options: Mapping[str, Any] | None = None, **more: Any) -> None:
         """Change how this handle reads, from the next pull on; and what a later `create` takes.
@@ -159,7 +159,7 @@ class Subscription(Emitter):
         if self._listening is None:
             self._session.queue.subscription(self.name)  # what is not there cannot be opened
             self._listening = Listeners(self, self._session).reader
-            self._enter(self._listening)
+            self.enter(self._listening)
         elif self._listening.closing:
             raise FailedPreconditionError(f"Subscription is being closed, await close() first: {self.name}")
 
@@ -177,7 +177,8 @@ class Subscription(Emitter):
         """Let every reader end; the tasks in which they do."""
         return [reader.begin_closing() for reader in self._readers]
 
-    def _enter(self, reader: Reader) -> None:
+    def enter(self, reader: Reader) -> None:
+        """A reader begins."""
         self._readers[reader] = None
         self._session.streams[self] = None
         self.remark("open")
@@ -191,19 +192,8 @@ class Subscription(Emitter):
             self.remark("closed")
             self.emit("close")
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
-        self._session.use().subscription(self.name)
-        iteration = Iteration(self, self._session)
-        reader = iteration.reader
-        self._enter(reader)
-        try:
-            while (message := await iteration.next()) is not None:
-                yield message
-        finally:
-            iteration.leave_last()
-            if not reader.closing:
-                await reader.stop()
-                self.leave(reader)
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return messages(self, self._session)
 
     async def pull(self, max_messages: int = 100, *, wait_seconds: float = 0) -> list[Message]:
         """Up to `max_messages` that are ready now; with `wait_seconds`, wait so long for the first.
@@ -237,7 +227,7 @@ class Subscription(Emitter):
         if isinstance(target, datetime):
             if target.tzinfo is None:
                 raise InvalidArgumentError("seek() needs a datetime with a time zone")
-            await queue.seek_to_time(self.name, _nanoseconds(target))
+            await queue.seek_to_time(self.name, nanoseconds(target))
         else:
             snapshot = target if isinstance(target, Snapshot) else Snapshot(self.pubsub, target)
             await queue.seek_to_snapshot(self.name, snapshot.name)
@@ -265,8 +255,3 @@ class Subscription(Emitter):
     def _wake(self) -> None:
         for reader in self._readers:
             reader.changed.wake()
-
-
-def _nanoseconds(moment: datetime) -> int:
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return ((since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds) * 1000

@@ -1,7 +1,4 @@
-"""Topic: where messages are published.
-
-The rule kept here: a Topic is a handle, cheap to make and to forget; the topic itself lives in the queue.
-"""
+"""Topic: where messages are published."""
 
 from __future__ import annotations
 
@@ -11,19 +8,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import NO_ATTRIBUTES, Draft, TopicOptions
-from penstock.errors import InvalidArgumentError, NotFoundError
-from penstock.pubsub.metadata import TopicMetadata, changed_topic, given_options
+from penstock.engine.options import TOPIC
+from penstock.errors import InvalidArgumentError
 from penstock.pubsub.names import TOPICS
-from penstock.pubsub.options import PublisherOptions, publisher_options
+from penstock.pubsub.options import PublisherOptions, TopicMetadata, given_options, publisher_options
 from penstock.pubsub.publisher import Publisher
-from penstock.pubsub.session import Session
+from penstock.pubsub.resource import Resource
 
 if TYPE_CHECKING:
     from penstock.pubsub.client import PubSub
     from penstock.pubsub.subscription import Subscription
 
 
-class Topic:
+class Topic(Resource[TopicMetadata]):
     """A topic of a PubSub.
 
     >>> topic = pubsub.topic("orders")
@@ -32,15 +29,9 @@ class Topic:
     """
 
     def __init__(self, pubsub: PubSub, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> None:
-        self.pubsub = pubsub
-        self._session: Session = pubsub.session
-        self.name = self._session.name(TOPICS, name)
-        given = given_options(options, more)
-        self._publisher = Publisher(self._session, self.name, publisher_options(given, PublisherOptions()))
-        self.metadata: TopicMetadata | None = None  # as last seen by create, get_metadata or set_metadata
-
-    def __repr__(self) -> str:
-        return f"<Topic {self.name}>"
+        super().__init__(pubsub, TOPICS, name)
+        chosen = publisher_options(given_options(options, more), PublisherOptions())
+        self._publisher = Publisher(self._session, self.name, chosen)
 
     # ------------------------------------------------------------------ the topic
 
@@ -49,31 +40,13 @@ class Topic:
 
         >>> await topic.create(labels={"team": "billing"}, message_retention_duration=86400)
         """
-        created = changed_topic(TopicOptions(), given_options(options, more))
-        stored = await self._session.use().create_topic(self.name, created)
-        self.metadata = TopicMetadata.of(stored)
+        chosen = TOPIC.read(given_options(options, more), TopicOptions())
+        self.metadata = TopicMetadata.of(await self._session.use().create_topic(self.name, chosen))
         return self
 
     async def delete(self) -> None:
         """Delete it with its messages; subscriptions stay, detached, and an open one says so."""
         await self._session.use().delete_topic(self.name)
-
-    async def exists(self) -> bool:
-        return self._session.use().topic_exists(self.name)
-
-    async def get(self, *, auto_create: bool = False) -> Topic:
-        """This topic with its metadata; with `auto_create`, made if it is not there."""
-        try:
-            await self.get_metadata()
-        except NotFoundError:
-            if not auto_create:
-                raise
-            await self.create()
-        return self
-
-    async def get_metadata(self) -> TopicMetadata:
-        self.metadata = TopicMetadata.of(self._session.use().topic(self.name))
-        return self.metadata
 
     async def set_metadata(self, changes: Mapping[str, Any] | None = None, **more: Any) -> TopicMetadata:
         """Change labels or message_retention_duration; the rest stays.
@@ -81,9 +54,12 @@ class Topic:
         >>> await topic.set_metadata(labels={"team": "shipping"})
         """
         queue = self._session.use()
-        options = changed_topic(queue.topic(self.name).options, given_options(changes, more))
+        options = TOPIC.read(given_options(changes, more), queue.topic(self.name).options)
         self.metadata = TopicMetadata.of(await queue.change_topic(self.name, options))
         return self.metadata
+
+    async def _look_up(self) -> TopicMetadata:
+        return TopicMetadata.of(self._session.use().topic(self.name))
 
     def subscription(self, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> Subscription:
         """A subscription to this topic, which need not exist yet."""

@@ -71,7 +71,7 @@ class History:
 
     async def slow(self, message: Message) -> None:
         """It works for longer than any deadline here."""
-        if self.hurried or self.subscription.options.flow_control.max_extension_seconds < 3600:
+        if self.hurried or self.subscription.options.max_extension_seconds < 3600:
             return
         self.running.add(message.id)
         try:

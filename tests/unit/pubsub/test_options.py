@@ -20,9 +20,9 @@ def test_nothing_given_changes_nothing() -> None:
 
 def test_the_defaults_are_those_of_the_specification() -> None:
     options = ConsumerOptions()
-    assert (options.flow_control.max_messages, options.flow_control.max_bytes) == (1000, 100 * 1024 * 1024)
-    assert options.flow_control.allow_excess_messages is False
-    assert options.batching.max_messages == 3000
+    assert (options.max_messages, options.max_bytes) == (1000, 100 * 1024 * 1024)
+    assert options.allow_excess_messages is False
+    assert options.batch_messages == 3000
     assert options.close_behavior == "WAIT"
 
 
@@ -34,15 +34,14 @@ def test_durations_have_three_forms(duration: object) -> None:
     options = consumer_options(given, ConsumerOptions())
     assert options.close_timeout_seconds == 90
     assert options.ack_deadline_seconds == 90
-    assert options.flow_control.max_extension_seconds == 90
+    assert options.max_extension_seconds == 90
 
 
 def test_parts_given_later_leave_the_others() -> None:
     first = consumer_options({"flow_control": {"max_messages": 5, "max_extension": 60}}, ConsumerOptions())
     second = consumer_options({"flow_control": {"max_bytes": 7}, "batching": {"max_milliseconds": 20}}, first)
-    flow = second.flow_control
-    assert (flow.max_messages, flow.max_bytes, flow.max_extension_seconds) == (5, 7, 60)
-    assert second.batching.max_seconds == 0.02
+    assert (second.max_messages, second.max_bytes, second.max_extension_seconds) == (5, 7, 60)
+    assert second.batch_seconds == 0.02
     publisher = publisher_options({"batching": {"max_messages": 5}}, PublisherOptions())
     assert publisher_options({"flow_control": {"max_outstanding_bytes": 9}}, publisher).max_messages == 5
 

@@ -1,0 +1,54 @@
+"""What Topic, Subscription and Snapshot have in common: each is a handle on what the queue keeps under a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from penstock.errors import NotFoundError
+from penstock.pubsub.session import Session
+
+if TYPE_CHECKING:
+    from penstock.pubsub.client import PubSub
+
+M = TypeVar("M")
+
+
+class Resource(Generic[M]):
+    """Cheap to make and to forget; it need not exist yet."""
+
+    def __init__(self, pubsub: PubSub, kind: str, name: str) -> None:
+        self.pubsub = pubsub
+        self._session: Session = pubsub.session
+        self.name = self._session.name(kind, name)
+        self.metadata: M | None = None  # as last seen by create, get_metadata or set_metadata
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    async def create(self, *options: Any, **more: Any) -> Self:
+        raise NotImplementedError
+
+    async def _look_up(self) -> M:
+        """Its metadata; NotFoundError if it does not exist."""
+        raise NotImplementedError
+
+    async def exists(self) -> bool:
+        try:
+            await self._look_up()
+        except NotFoundError:
+            return False
+        return True
+
+    async def get_metadata(self) -> M:
+        self.metadata = await self._look_up()
+        return self.metadata
+
+    async def get(self, *, auto_create: bool = False) -> Self:
+        """This one with its metadata; with `auto_create`, made if it does not exist."""
+        try:
+            await self.get_metadata()
+        except NotFoundError:
+            if not auto_create:
+                raise
+            await self.create()
+        return self
