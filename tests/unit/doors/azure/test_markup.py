@@ -32,14 +32,14 @@ def test_an_ordinary_parser_agrees(text: str) -> None:
 def agrees(body: bytes) -> None:
     """What is read is what an ordinary parser reads, but for line ends, which are kept as they were sent."""
     try:
-        ours = read(body, "a")
+        read(body, "a")
     except MarkupError:
         return
-    theirs = ElementTree.fromstring(body)
-    elements = [(ours, theirs)]
+    lines = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    elements = [(read(lines, "a"), ElementTree.fromstring(lines))]
     for element, other in elements:
         text = (other.text or "") + "".join(child.tail or "" for child in other)
-        assert (element.name, element.text.replace("\r\n", "\n").replace("\r", "\n")) == (other.tag, text)
+        assert (element.name, element.text) == (other.tag, text)
         elements += zip(element.children, other, strict=True)
 
 
