@@ -1,8 +1,8 @@
-"""Bytes in, requests out; answers in, bytes out. Pure: no socket, no clock, no broker.
+"""Bytes in, requests out; answers in, bytes out, without I/O.
 
-The rule kept here: however the bytes are cut, the same requests come out in the same order, and each content is
-copied once. A message that begins like the one before it, which is what a busy client sends, is read by comparing
-its beginning with that one's; everything else goes part by part through the FrameReader.
+However the bytes are cut, the same requests come out in the same order, and each content is copied once. A message
+that begins like the one before it, which is what a busy client sends, is read by comparing its beginning with that
+one's; everything else goes part by part through the FrameReader.
 """
 
 from __future__ import annotations
@@ -12,28 +12,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from penstock.doors.text.requests import Acknowledge, Fault, Request, Send, interpret
-from penstock.wire.textframes import (
-    ACKNOWLEDGE,
-    CODE,
-    CONFIRM,
-    CONTENT,
-    DIGITS,
-    DISPATCH,
-    ERROR,
-    HEADER_BYTES,
-    ID,
-    ID_BYTES,
-    QUEUE,
-    REFUSED,
-    SEND,
-    SENTENCE,
-    FrameError,
-    FrameReader,
-    Maxima,
-    encode,
-    encode_opening,
-    package_header,
-)
+from penstock.wire import textframes as t
+from penstock.wire.textframes import DIGITS, ID_BYTES  # of the inner loops
 
 Event: TypeAlias = Request | Fault
 
@@ -41,20 +21,20 @@ REMEMBERED_MAX = 64  # beginnings of messages
 
 _NO_ID_LENGTH = b"%033d" % ID_BYTES
 _KIND_BYTES = 3  # P and the type of a package
-_NAME_LENGTH_AT = HEADER_BYTES + _KIND_BYTES
+_NAME_LENGTH_AT = t.HEADER_BYTES + _KIND_BYTES
 
 
-NONE_YET: dict[bytes, tuple[bytes, Send | Acknowledge]] = {}  # shared by all who said nothing; never written to
+NONE_YET: dict[bytes, tuple[bytes, Send | Acknowledge]] = {}  # shared by connections before a send; never written to
 
 
 class Decoder:
-    """What one client says."""
+    """The requests of one client."""
 
     __slots__ = ("_content_max", "_opening", "_openings", "_reader", "_run", "broken")
 
-    def __init__(self, maxima: Maxima) -> None:
-        self._reader = FrameReader(maxima)
-        self._content_max = maxima[SEND][CONTENT]
+    def __init__(self, maxima: t.Maxima) -> None:
+        self._reader = t.FrameReader(maxima)
+        self._content_max = maxima[t.SEND][t.CONTENT]
         self._opening = b""  # how the last send or acknowledgement began, up to the length of its second package
         self._run: Send | Acknowledge | None = None  # and what it was, without its contents
         self._openings: dict[bytes, tuple[bytes, Send | Acknowledge]] = NONE_YET
@@ -80,7 +60,7 @@ class Decoder:
         return self._reader.held_bytes
 
     def forget(self) -> None:
-        """Nobody will read on."""
+        """Reading ends."""
         self._reader.forget()
 
     @property
@@ -92,7 +72,7 @@ class Decoder:
         events: list[Event] = []
         try:
             self._feed(data, events)
-        except FrameError as error:
+        except t.FrameError as error:
             self.broken = True
             events.append(Fault(error.version, error.code, error.sentence, error.refused))
         return events
@@ -108,7 +88,7 @@ class Decoder:
             if frame is not None:
                 event = interpret(frame)
                 _join(events, event)
-                if isinstance(event, (Send, Acknowledge)) and frame.packages[0][0] == QUEUE:
+                if isinstance(event, (Send, Acknowledge)) and frame.packages[0][0] == t.QUEUE:
                     self._expect_more(event)
 
     def _expect_more(self, event: Send | Acknowledge) -> None:
@@ -117,10 +97,10 @@ class Decoder:
             return
         if isinstance(event, Send):
             self._run = Send(event.version, event.queue, [])
-            opening = self._opening = encode_opening(event.version, SEND, event.queue, 2, CONTENT, line=line)
+            opening = self._opening = t.encode_opening(event.version, t.SEND, event.queue, 2, t.CONTENT, line=line)
         else:
             self._run = Acknowledge(event.version, event.queue, [])
-            opening = encode_opening(event.version, ACKNOWLEDGE, event.queue, 2, ID, line=line)
+            opening = t.encode_opening(event.version, t.ACKNOWLEDGE, event.queue, 2, t.ID, line=line)
             self._opening = opening + _NO_ID_LENGTH + (b"\n" if line else b"")
         if self._openings is NONE_YET or len(self._openings) >= REMEMBERED_MAX:
             self._openings = {}
@@ -223,10 +203,12 @@ class Phrases:
         name = queue.replace(b"%", b"%%")
         gap = b"\n" if line else b""
         # The length of the name is written for the name, not for its doubled signs.
-        length = package_header(QUEUE, len(queue))
-        closing = package_header(ID, ID_BYTES) + gap
-        confirm = gap.join((b"H%02d%03d02" % (version, CONFIRM), length, name, closing + b"%032x" + gap))
-        dispatch = gap.join((b"H%02d%03d03" % (version, DISPATCH), length, name, b"P%02d%%033d" % CONTENT, b"%b", b""))
+        length = t.package_header(t.QUEUE, len(queue))
+        closing = t.package_header(t.ID, ID_BYTES) + gap
+        confirm = gap.join((b"H%02d%03d02" % (version, t.CONFIRM), length, name, closing + b"%032x" + gap))
+        dispatch = gap.join(
+            (b"H%02d%03d03" % (version, t.DISPATCH), length, name, b"P%02d%%033d" % t.CONTENT, b"%b", b"")
+        )
         self._confirm = confirm
         self._dispatch = dispatch + closing + b"%b" + gap
 
@@ -247,11 +229,11 @@ def id_texts(numbers: Sequence[int]) -> list[bytes]:
 
 def encode_fault(fault: Fault, *, line: bool) -> bytes:
     """T-050."""
-    packages = [(CODE, fault.code.encode()), (SENTENCE, fault.sentence.encode())]
+    packages = [(t.CODE, fault.code.encode()), (t.SENTENCE, fault.sentence.encode())]
     if fault.refused:
-        packages.append((REFUSED, b"%03d" % fault.refused))
+        packages.append((t.REFUSED, b"%03d" % fault.refused))
     if fault.queue:
-        packages.append((QUEUE, fault.queue))
+        packages.append((t.QUEUE, fault.queue))
     if fault.id:
-        packages.append((ID, fault.id))
-    return encode(fault.version, ERROR, packages, line=line)
+        packages.append((t.ID, fault.id))
+    return t.encode(fault.version, t.ERROR, packages, line=line)

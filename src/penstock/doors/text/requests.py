@@ -5,31 +5,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, TypeAlias
 
-from penstock.wire.textframes import (
-    ACKNOWLEDGE,
-    CONSUME,
-    CONTENT,
-    COUNT,
-    DELAY,
-    ID,
-    ID_BYTES,
-    NAME_BYTES_MAX,
-    NUMBER_DIGITS_MAX,
-    QUEUE,
-    RETURN,
-    SEND,
-    STRAY_BYTES_MAX,
-    UNREAD,
-    Frame,
-    Maxima,
-)
+from penstock.wire import textframes as t
 
 DELAY_MAX_MILLISECONDS = 7 * 86_400_000
 
-NEEDED = {SEND: (QUEUE, CONTENT), CONSUME: (QUEUE, COUNT), ACKNOWLEDGE: (QUEUE, ID)}
-NEEDED |= {RETURN: (QUEUE, ID), UNREAD: (QUEUE, ID)}
-OPTIONAL = {RETURN: (DELAY,)}
-SINCE = {RETURN: 2, UNREAD: 2}  # the version that introduced a type, where that was not 01
+NEEDED = {t.SEND: (t.QUEUE, t.CONTENT), t.CONSUME: (t.QUEUE, t.COUNT), t.ACKNOWLEDGE: (t.QUEUE, t.ID)}
+NEEDED |= {t.RETURN: (t.QUEUE, t.ID), t.UNREAD: (t.QUEUE, t.ID)}
+OPTIONAL = {t.RETURN: (t.DELAY,)}
+SINCE = {t.RETURN: 2, t.UNREAD: 2}  # the version that introduced a type, where that was not 01
 
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f/]")
 
@@ -74,33 +57,33 @@ class Fault(NamedTuple):
 Request: TypeAlias = Send | Consume | Acknowledge | Return
 
 
-def maxima(content_bytes_max: int) -> Maxima:
+def maxima(content_bytes_max: int) -> t.Maxima:
     """A name that is somewhat too long is read, so that version 02 can be told of it and go on."""
     return {
-        SEND: {QUEUE: STRAY_BYTES_MAX, CONTENT: content_bytes_max},
-        CONSUME: {QUEUE: STRAY_BYTES_MAX, COUNT: NUMBER_DIGITS_MAX},
-        ACKNOWLEDGE: {QUEUE: STRAY_BYTES_MAX, ID: ID_BYTES},
-        RETURN: {QUEUE: STRAY_BYTES_MAX, ID: ID_BYTES, DELAY: NUMBER_DIGITS_MAX},
-        UNREAD: {QUEUE: STRAY_BYTES_MAX, ID: ID_BYTES},
+        t.SEND: {t.QUEUE: t.STRAY_BYTES_MAX, t.CONTENT: content_bytes_max},
+        t.CONSUME: {t.QUEUE: t.STRAY_BYTES_MAX, t.COUNT: t.NUMBER_DIGITS_MAX},
+        t.ACKNOWLEDGE: {t.QUEUE: t.STRAY_BYTES_MAX, t.ID: t.ID_BYTES},
+        t.RETURN: {t.QUEUE: t.STRAY_BYTES_MAX, t.ID: t.ID_BYTES, t.DELAY: t.NUMBER_DIGITS_MAX},
+        t.UNREAD: {t.QUEUE: t.STRAY_BYTES_MAX, t.ID: t.ID_BYTES},
     }
 
 
-def interpret(frame: Frame) -> Request | Fault:
+def interpret(frame: t.Frame) -> Request | Fault:
     packages = dict(frame.packages)
     fault = _shape_fault(frame, packages) or _content_fault(frame, packages)
     if fault is not None:
         return fault
-    version, queue = frame.version, packages[QUEUE]
-    if frame.type == SEND:
-        return Send(version, queue, [packages[CONTENT]])
-    if frame.type == CONSUME:
-        return Consume(version, queue, int(packages[COUNT]))
-    if frame.type == ACKNOWLEDGE:
-        return Acknowledge(version, queue, [packages[ID]])
-    return Return(version, queue, packages[ID], int(packages.get(DELAY, b"0")) / 1000, frame.type == UNREAD)
+    version, queue = frame.version, packages[t.QUEUE]
+    if frame.type == t.SEND:
+        return Send(version, queue, [packages[t.CONTENT]])
+    if frame.type == t.CONSUME:
+        return Consume(version, queue, int(packages[t.COUNT]))
+    if frame.type == t.ACKNOWLEDGE:
+        return Acknowledge(version, queue, [packages[t.ID]])
+    return Return(version, queue, packages[t.ID], int(packages.get(t.DELAY, b"0")) / 1000, frame.type == t.UNREAD)
 
 
-def _shape_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
+def _shape_fault(frame: t.Frame, packages: dict[int, bytes]) -> Fault | None:
     """T-051: whether such a message exists and has the packages it should have."""
     version, kind = frame.version, frame.type
     if kind not in NEEDED or version < SINCE.get(kind, 1):
@@ -117,25 +100,25 @@ def _shape_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
     return None
 
 
-def _content_fault(frame: Frame, packages: dict[int, bytes]) -> Fault | None:
-    version, kind, queue = frame.version, frame.type, packages[QUEUE]
+def _content_fault(frame: t.Frame, packages: dict[int, bytes]) -> Fault | None:
+    version, kind, queue = frame.version, frame.type, packages[t.QUEUE]
     if not is_queue_name(queue):
-        sentence = f"A queue name is 1 to {NAME_BYTES_MAX} bytes of UTF-8 without control characters and slashes."
+        sentence = f"A queue name is 1 to {t.NAME_BYTES_MAX} bytes of UTF-8 without control characters and slashes."
         return Fault(version, "invalid-queue", sentence, kind, queue)
-    if len(packages.get(ID, bytes(ID_BYTES))) != ID_BYTES:
+    if len(packages.get(t.ID, bytes(t.ID_BYTES))) != t.ID_BYTES:
         return Fault(version, "invalid-id", "A message id is 32 hexadecimal digits.", kind, queue)
-    if not packages.get(COUNT, b"0").isdigit():
+    if not packages.get(t.COUNT, b"0").isdigit():
         return Fault(version, "invalid-number", "A count is 1 to 10 digits.", kind, queue)
-    delay = packages.get(DELAY, b"0")
+    delay = packages.get(t.DELAY, b"0")
     if not delay.isdigit() or int(delay) > DELAY_MAX_MILLISECONDS:
         sentence = f"A delay is a number of milliseconds, at most {DELAY_MAX_MILLISECONDS}."
-        return Fault(version, "invalid-number", sentence, kind, queue, packages[ID])
+        return Fault(version, "invalid-number", sentence, kind, queue, packages[t.ID])
     return None
 
 
 def is_queue_name(name: bytes) -> bool:
     """T-011."""
     try:
-        return 0 < len(name) <= NAME_BYTES_MAX and not _FORBIDDEN.search(name.decode())
+        return 0 < len(name) <= t.NAME_BYTES_MAX and not _FORBIDDEN.search(name.decode())
     except UnicodeDecodeError:
         return False
