@@ -9,7 +9,6 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.consuming import Settled
-from penstock.engine.clock import Alarm
 from penstock.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -18,7 +17,7 @@ from penstock.errors import (
     PermissionDeniedError,
 )
 from penstock.pubsub.message import ACK, NACK, AckResponse, Received
-from penstock.pubsub.session import Session
+from penstock.pubsub.session import Outbox, Session
 
 if TYPE_CHECKING:
     from penstock.pubsub.subscription import Subscription
@@ -54,16 +53,19 @@ class Acks:
         self._other_acks: list[Received] = []  # it is up to the queue
         self._returns: dict[Return, list[Received]] = {}
         self._held_back = 0
-        self._alarm: Alarm | None = None  # when what is held back goes
-        self._sending: set[asyncio.Task[None]] = set()
+        self.outbox = Outbox(session, self._send)
+        self.in_loop = session.in_loop  # what messages call the following with, from any thread
 
     # ------------------------------------------------------------------ answers, soon
 
     def ack(self, message: Received) -> None:
-        self._session.in_loop(self._note_ack, message)
+        (self._acks if self._release(message) else self._other_acks).append(message)
+        self._count()
 
     def nack(self, message: Received, how: Return = FAILED) -> None:
-        self._session.in_loop(self._note_return, message, how)
+        self._release(message)
+        self._returns.setdefault(how, []).append(message)
+        self._count()
 
     def failed(self, message: Received) -> None:
         """Its listener raised. Once may be chance; from then on it waits longer and longer before it comes again."""
@@ -81,15 +83,6 @@ class Acks:
         if message.take_answer(NACK):
             self.nack(message, Return(unseen=True))
 
-    def _note_ack(self, message: Received) -> None:
-        (self._acks if self._release(message) else self._other_acks).append(message)
-        self._count()
-
-    def _note_return(self, message: Received, how: Return) -> None:
-        self._release(message)
-        self._returns.setdefault(how, []).append(message)
-        self._count()
-
     def _release(self, message: Received) -> bool:
         self.seen_at = self._read_clock()
         return message.leases is not None and message.leases.release(message, self.seen_at)
@@ -97,20 +90,17 @@ class Acks:
     def _count(self) -> None:
         options = self.subscription.options
         if not self._held_back:
-            self._alarm = self._session.hold_back(self, options.batch_seconds)
+            self.outbox.hold_back(options.batch_seconds)
         self._held_back += 1
         if self._held_back >= options.batch_messages:
-            self.flush()
+            self.outbox.flush()
 
-    def flush(self) -> None:
-        self._session.let_go(self, self._alarm)
-        if self._held_back:
-            # Decided now: what keeps the loop busy next must not make them late.
-            acked = self._decide_acks(self._acks, lapsed=True) | self._decide_acks(self._other_acks, lapsed=False)
-            task = self._session.spawn(self._send(acked, self._returns))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
-            self._acks, self._other_acks, self._returns, self._held_back = [], [], {}, 0
+    def _send(self) -> asyncio.Task[None]:
+        """Acks are decided now: what keeps the loop busy next must not make them late."""
+        acked = self._decide_acks(self._acks, lapsed=True) | self._decide_acks(self._other_acks, lapsed=False)
+        returns = self._returns
+        self._acks, self._other_acks, self._returns, self._held_back = [], [], {}, 0
+        return self._session.spawn(self._store(acked, returns))
 
     def _decide_acks(self, messages: list[Received], *, lapsed: bool) -> bool:
         if not messages:
@@ -122,7 +112,7 @@ class Acks:
             return False
         return True
 
-    async def _send(self, acked: bool, returns: dict[Return, list[Received]]) -> None:
+    async def _store(self, acked: bool, returns: dict[Return, list[Received]]) -> None:
         queue = self._session.queue
         try:
             if acked:
@@ -132,12 +122,6 @@ class Acks:
         except PenstockError as error:
             self.subscription.report(error)
 
-    async def drain(self) -> None:
-        """Until every answer given so far is in the queue."""
-        self.flush()
-        if self._sending:
-            await asyncio.wait(self._sending)
-
     def _remark(self, what: str, settled: Settled) -> None:
         if settled.stale:
             self.subscription.remark(f"{len(settled.stale)} x {what} came too late")
@@ -145,9 +129,6 @@ class Acks:
     # ------------------------------------------------------------------ deadlines, at once
 
     def extend(self, message: Received, seconds: float) -> None:
-        self._session.in_loop(self._extend, message, seconds)
-
-    def _extend(self, message: Received, seconds: float) -> None:
         if message.leases is not None:
             message.leases.catch_up()
         self._set_deadline([message], seconds, lapsed=False)

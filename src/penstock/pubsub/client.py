@@ -1,7 +1,6 @@
 """PubSub: the entrance. It brings a queue, or is given one, and hands out topics and subscriptions.
 
-The rule kept here: whoever made the queue closes it. A PubSub that was given one leaves it open, so that any number
-of them can work over the same queue.
+A PubSub that was given a queue leaves it open, so that any number of them can work over the same one.
 """
 
 from __future__ import annotations
@@ -55,12 +54,16 @@ class PubSub:
         if queue is not None and (data is not None or limits is not None or clock is not None):
             raise InvalidArgumentError("Give a queue, or data, limits and clock for one, not both")
         self.project_id = project_id
-        own = self._make_queue(data, limits, clock) if queue is None else _awaited(queue)
-        self.session = Session(own, project_id, owns_queue=queue is None or isinstance(queue, MessageQueue))
-
-    def _make_queue(self, data: str | Path | None, limits: Limits | None, clock: Clock | None) -> AsyncMessageQueue:
-        journal = MemoryJournal() if data is None else type(self).open_journal(data)
-        return AsyncMessageQueue(journal, limits=reserving(limits or LIMITS), clock=clock)
+        if queue is None:
+            journal = MemoryJournal() if data is None else type(self).open_journal(data)
+            used = AsyncMessageQueue(journal, limits=reserving(limits or LIMITS), clock=clock)
+        elif isinstance(queue, MessageQueue):
+            used = AsyncMessageQueue(queue.engine)
+        elif isinstance(queue, AsyncMessageQueue):
+            used = queue
+        else:
+            raise InvalidArgumentError(f"queue must be a MessageQueue, not {type(queue).__name__}")
+        self.session = Session(used, project_id, owns_queue=used is not queue)
 
     def __repr__(self) -> str:
         return f"<PubSub {self.project_id}>"
@@ -124,11 +127,3 @@ class PubSub:
 
     def snapshot(self, name: str) -> Snapshot:
         return Snapshot(self, name)
-
-
-def _awaited(queue: MessageQueue | AsyncMessageQueue) -> AsyncMessageQueue:
-    if isinstance(queue, MessageQueue):
-        return AsyncMessageQueue(queue.engine)
-    if isinstance(queue, AsyncMessageQueue):
-        return queue
-    raise InvalidArgumentError(f"queue must be a MessageQueue, not {type(queue).__name__}")

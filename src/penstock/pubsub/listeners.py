@@ -103,7 +103,7 @@ class Listeners:
                 message.left, acks.seen_at = True, clock.now()
             if not taken % TURN_MESSAGES or acks.seen_at >= until:
                 reader.leases.catch_up()
-                acks.flush()
+                acks.outbox.flush()
                 await asyncio.sleep(0)
                 until = clock.now() + TURN
 

@@ -71,9 +71,13 @@ class Message:
         >>> listener(message)
         >>> assert message.acked
         """
-        stored = _stored(data, attributes, publish_time, ordering_key)
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidArgumentError(f"Message data must be bytes, not {type(data).__name__}")
+        at = datetime.now(UTC) if publish_time is None else publish_time
+        published = nanoseconds(at if at.tzinfo is not None else at.replace(tzinfo=UTC))
+        stored = Stored(bytes(data), dict(attributes or {}), ordering_key or "", published, 0, 0, len(data), 0, 0)
         self._delivery = Given(id, ack_id, delivery_attempt, stored)
-        self._subscription, self.received_at = subscription, stored.publish_time
+        self._subscription, self.received_at = subscription, published
         self._answer, self._deadline_seconds = "", None
 
     # ------------------------------------------------------------------ what it is
@@ -224,14 +228,14 @@ class Received(Message):
     def ack(self) -> None:
         if not self._answer:
             self._answer = ACK
-            self.acks.ack(self)
+            self.acks.in_loop(self.acks.ack, self)
 
     def nack(self) -> None:
         if self.take_answer(NACK):
-            self.acks.nack(self)
+            self.acks.in_loop(self.acks.nack, self)
 
     def _extend(self, seconds: float) -> None:
-        self.acks.extend(self, seconds)
+        self.acks.in_loop(self.acks.extend, self, seconds)
 
     async def _respond(self, answer: str) -> AckResponse:
         return await self.acks.respond(self, answer) if self.take_answer(answer) else self.acks.late()
@@ -244,13 +248,3 @@ class Given(NamedTuple):
     receipt: str
     attempt: int
     message: Stored
-
-
-def _stored(
-    data: bytes, attributes: Mapping[str, str] | None, publish_time: datetime | None, ordering_key: str | None
-) -> Stored:
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidArgumentError(f"Message data must be bytes, not {type(data).__name__}")
-    at = datetime.now(UTC) if publish_time is None else publish_time
-    published = nanoseconds(at if at.tzinfo is not None else at.replace(tzinfo=UTC))
-    return Stored(bytes(data), dict(attributes or {}), ordering_key or "", published, 0, 0, len(data), 0, 0)

@@ -1,7 +1,4 @@
-"""Names of topics, subscriptions and snapshots, short as programs write them or with their project.
-
-The rule kept here: the queue sees full names only, spelt as every door spells them.
-"""
+"""Names of topics, subscriptions and snapshots: short as programs write them, full as the queue knows them."""
 
 from __future__ import annotations
 

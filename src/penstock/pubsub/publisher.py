@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft
-from penstock.engine.clock import Alarm
 from penstock.errors import FailedPreconditionError, InternalError, PenstockError, ResourceExhaustedError
 from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
-from penstock.pubsub.session import Session
+from penstock.pubsub.session import Outbox, Session
 
 
 class Batch(NamedTuple):
@@ -33,8 +32,7 @@ class Publisher:
         self.options = options
         self._batch = Batch([], [], [])
         self._bytes = 0  # of it
-        self._alarm: Alarm | None = None  # when what is held back goes
-        self._sending: set[asyncio.Task[None]] = set()
+        self.outbox = Outbox(session, self._send)
         self.outstanding_messages = 0  # handed in and not yet stored
         self.outstanding_bytes = 0
         self._queue_for_room: deque[asyncio.Future[None]] = deque()
@@ -52,7 +50,7 @@ class Publisher:
         future: asyncio.Future[str] = loop.create_future()
         drafts, sizes, futures = self._batch
         if not drafts:
-            self._alarm = self._session.hold_back(self, self.options.max_seconds)
+            self.outbox.hold_back(self.options.max_seconds)
         drafts.append(draft)
         sizes.append(size)
         futures.append(future)
@@ -60,7 +58,7 @@ class Publisher:
         self.outstanding_messages += 1
         self.outstanding_bytes += size
         if len(drafts) >= self.options.max_messages or self._bytes >= self.options.max_bytes:
-            self.flush()
+            self.outbox.flush()
         return future
 
     def is_full(self, size: int) -> bool:
@@ -89,29 +87,31 @@ class Publisher:
 
     # ------------------------------------------------------------------ sending
 
-    def flush(self) -> None:
-        self._session.let_go(self, self._alarm)
-        if self._batch.drafts:
-            keyed = any(draft.ordering_key for draft in self._batch.drafts)
-            task = self._session.spawn(self._send(self._batch, self._last_keyed if keyed else None))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
-            self._last_keyed = task if keyed else self._last_keyed
-            self._batch, self._bytes = Batch([], [], []), 0
+    def _send(self) -> asyncio.Task[None]:
+        batch, self._batch, self._bytes = self._batch, Batch([], [], []), 0
+        keyed = any(draft.ordering_key for draft in batch.drafts)
+        task = self._session.spawn(self._store(batch, self._last_keyed if keyed else None))
+        self._last_keyed = task if keyed else self._last_keyed
+        return task
 
-    async def drain(self) -> None:
-        """Until everything handed in so far is stored or refused."""
-        self.flush()
-        if self._sending:
-            await asyncio.wait(self._sending)
-
-    async def _send(self, batch: Batch, after: asyncio.Task[None] | None) -> None:
+    async def _store(self, handed_in: Batch, after: asyncio.Task[None] | None) -> None:
+        batch = handed_in
         try:
             if after is not None and not after.done():
                 await asyncio.wait([after])  # only then is it known whether the one before failed
-            await self._store(self._without_paused(batch) if self._paused else batch)
+            batch = self._without_paused(batch) if self._paused else batch
+            appended = await self._session.queue.publish(self._topic, batch.drafts, sizes=batch.sizes)
+        except PenstockError as error:
+            self._fail(batch, error)
+        except asyncio.CancelledError:
+            self._fail(batch, InternalError("The event loop ended before the message was stored"))
+            raise
+        else:
+            for future, message_id in zip(batch.futures, appended.message_ids(), strict=True):
+                if not future.done():
+                    future.set_result(message_id)
         finally:
-            self._leave(len(batch.drafts), sum(batch.sizes))
+            self._leave(len(handed_in.drafts), sum(handed_in.sizes))
 
     def _without_paused(self, batch: Batch) -> Batch:
         """Leave out messages whose key was paused while they waited for their turn, and say so."""
@@ -124,19 +124,6 @@ class Publisher:
             elif not future.done():
                 future.set_exception(_pause(draft.ordering_key))
         return left
-
-    async def _store(self, batch: Batch) -> None:
-        try:
-            appended = await self._session.queue.publish(self._topic, batch.drafts, sizes=batch.sizes)
-        except PenstockError as error:
-            self._fail(batch, error)
-        except asyncio.CancelledError:
-            self._fail(batch, InternalError("The event loop ended before the message was stored"))
-            raise
-        else:
-            for future, message_id in zip(batch.futures, appended.message_ids(), strict=True):
-                if not future.done():
-                    future.set_result(message_id)
 
     def _fail(self, batch: Batch, error: PenstockError) -> None:
         if self.options.ordering:

@@ -154,7 +154,7 @@ class Reader:
             worker.cancel()
         if workers:
             await asyncio.wait(workers)
-        await self._subscription.acks.drain()
+        await self._subscription.acks.outbox.drain()
         self._subscription.leave(self)
 
     async def _wait_for_answers(self, seconds: float | None) -> None:

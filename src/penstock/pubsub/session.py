@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import SECOND
 from penstock.engine.async_queue import AsyncMessageQueue
@@ -18,10 +18,6 @@ from penstock.pubsub.names import full_name
 
 if TYPE_CHECKING:
     from penstock.pubsub.subscription import Subscription
-
-
-class Flushable(Protocol):
-    def flush(self) -> None: ...
 
 
 class Signal:
@@ -54,7 +50,7 @@ class Session:
         self.closed = False
         self.tasks: set[asyncio.Task[None]] = set()
         self.streams: dict[Subscription, None] = {}  # what is open, in the order of opening
-        self.pending: set[Flushable] = set()  # who holds something back for a moment, to send more at once
+        self.pending: set[Outbox] = set()  # those that hold something back
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._closing: asyncio.Task[None] | None = None
@@ -98,20 +94,6 @@ class Session:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def hold_back(self, who: Flushable, seconds: float) -> Alarm:
-        """Flush in a while; 0 means when all that is ready to run now has run."""
-        loop = running_loop("An answer")
-        self.pending.add(who)
-        if not seconds:
-            return loop.call_soon(who.flush)
-        return self.clock.alarm(self.clock.now() + int(seconds * SECOND), who.flush)
-
-    def let_go(self, who: Flushable, alarm: Alarm | None) -> None:
-        """It flushes now."""
-        self.pending.discard(who)
-        if alarm is not None:
-            alarm.cancel()
-
     # ------------------------------------------------------------------ the end
 
     async def drain(self) -> None:
@@ -150,6 +132,40 @@ class Session:
             self._excused[task] = None
         if self._another_excused is not None and not self._another_excused.done():
             self._another_excused.set_result(None)
+
+
+class Outbox:
+    """Holds back for a moment what is to be sent, so that more goes at once, and knows what is under way."""
+
+    def __init__(self, session: Session, send: Callable[[], asyncio.Task[None]]) -> None:
+        self._session = session
+        self._send = send
+        self._alarm: Alarm | None = None  # set while something is held back
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def hold_back(self, seconds: float) -> None:
+        """Flush in a while; 0 means when all that is ready to run now has run."""
+        loop, clock = running_loop("An answer"), self._session.clock
+        if seconds:
+            self._alarm = clock.alarm(clock.now() + int(seconds * SECOND), self.flush)
+        else:
+            self._alarm = loop.call_soon(self.flush)
+        self._session.pending.add(self)
+
+    def flush(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+            self._session.pending.discard(self)
+            task = self._send()
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def drain(self) -> None:
+        """Until all that was handed in so far has been sent."""
+        self.flush()
+        if self._sending:
+            await asyncio.wait(self._sending)
 
 
 def running_loop(what: str) -> asyncio.AbstractEventLoop:

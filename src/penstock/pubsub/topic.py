@@ -132,7 +132,7 @@ class Topic(Resource[TopicMetadata]):
 
     async def flush(self) -> None:
         """Until everything published through this Topic is stored, or refused."""
-        await self._publisher.drain()
+        await self._publisher.outbox.drain()
 
 
 def _draft(data: bytes, attributes: Mapping[str, str] | None, ordering_key: str | None) -> Draft:

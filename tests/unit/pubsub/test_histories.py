@@ -20,6 +20,7 @@ from penstock import ManualClock, Message, PubSub, Subscription, Topic
 from penstock.broker.model import SECOND
 from penstock.engine.clock import sleep_until
 from penstock.pubsub.acks import Acks
+from penstock.pubsub.session import Outbox
 
 NEWS_SECONDS_MAX = 20
 TURNS_MAX = 100_000  # of the event loop in one history; the longest take some thousands
@@ -240,10 +241,10 @@ def _leases_are_not_extended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _closing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def planted(self: Acks) -> None:
+    async def planted(self: Outbox) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Acks, "drain", planted)
+    monkeypatch.setattr(Outbox, "drain", planted)
 
 
 @pytest.mark.parametrize("plant", [_acks_are_dropped, _leases_are_not_extended, _closing_waits_for_ever])
