@@ -7,13 +7,16 @@ for the night, and `make nightly` then runs it without being told.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.server_process import ServerProcess
+
 TESTS = Path(__file__).parent
+LOG_SHOWN = 5000  # characters
 LONG = ("simulation", "acceptance")  # folders
 NIGHTLY = bool(os.environ.get("PENSTOCK_NIGHTLY"))
 
@@ -31,6 +34,17 @@ def rounds() -> Callable[[int, int], int]:
         return nightly if NIGHTLY else usual
 
     return choose
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails shows what the servers that run have said."""
+    report = yield
+    if report.failed:
+        report.sections += [
+            (f"Log of server {each.process.pid}", each.log()[-LOG_SHOWN:]) for each in ServerProcess.started
+        ]
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

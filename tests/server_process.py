@@ -1,79 +1,154 @@
-"""A real server as a process of its own: how tests of a door start it, and how they end it.
+"""A real server as a process of its own: how every test starts one, and how it ends it.
 
-The rule kept here: free ports, stopped by its process id, its log shown when a test fails to reach it.
+Ports are free ones unless they are given, waiting is for what is waited for, and a process is stopped by its id. The
+log of a running server is shown with a test that fails (`tests/conftest.py`).
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar, Self
 
-SECONDS = 30  # only a failing test waits so long
+import psutil
+
+SECONDS = 60.0  # only a failing test waits so long
+DOORS = ("pubsub", "azure", "text", "flight", "http")
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class ServerProcess:
-    """Started again, it takes the port it had of the door it is about."""
+    """A server that is ready. Started again, it takes the ports it had.
+
+    At the end of a `with` block it is killed; where `ends_clean`, it is stopped and has to end with 0.
+    """
+
+    ends_clean: ClassVar[bool] = False
+    started: ClassVar[list[ServerProcess]] = []
 
     def __init__(
-        self, folder: Path, door: str, others: Sequence[str], *arguments: str, port: int = 0, **environment: str
+        self,
+        folder: Path,
+        *arguments: str,
+        doors: Iterable[str] | None = DOORS,  # open; None: the command says it in another way
+        ports: Mapping[str, str] | None = None,
+        command: Sequence[str] = ("penstock", "serve"),
+        environment: Mapping[str, str] | None = None,
+        **settings: str,  # go through the environment
     ) -> None:
         self.folder = folder
-        self.port = port
-        self._door = door
-        self._others = others  # flags of the other doors
+        self._command = [sys.executable, "-m", *command]
         self._arguments = arguments
-        self._environment = environment
+        self._environment = clean_environment(**settings) | dict(environment or {})
+        self._ports = {} if doors is None else dict.fromkeys(DOORS, "off") | dict.fromkeys(doors, "0")
+        self._ports |= ports or {}
         self.start()
 
     def start(self) -> None:
-        ready = self.folder / "ready.json"
-        ready.unlink(missing_ok=True)
-        known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        command = [sys.executable, "-m", "penstock", "serve", *self._others, f"--{self._door}-port={self.port}"]
+        self.ready_file = self.folder / f"ready-{os.urandom(4).hex()}.json"
+        ports = [f"--{door}-port={port}" for door, port in self._ports.items()]
         with (self.folder / "log.txt").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--ready-file", str(ready), *self._arguments],
+                [*self._command, *ports, f"--ready-file={self.ready_file}", *self._arguments],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**known, **self._environment},
+                env=self._environment,
+                cwd=ROOT,
             )
-        self._await_ready()
-        assert ready.exists(), self.log()
-        self.addresses: dict[str, str] = json.loads(ready.read_text())
-        self.address = self.addresses.get(self._door, "")
-        self.port = int(self.address.rpartition(":")[2] or 0)
+        self.banner = self._read_banner()
+        self.ready: dict[str, Any] = json.loads(self.ready_file.read_text())
+        self.addresses: dict[str, str] = {door: self.ready[door] for door in DOORS if door in self.ready}
+        self._ports |= {door: str(self.place(door)[1]) for door in self.addresses if door in self._ports}
+        self.started.append(self)
 
-    def _await_ready(self) -> None:
+    def _read_banner(self) -> str:
+        """What it prints up to the line that says it is ready."""
+        assert self.process.stdout is not None
         watch = threading.Timer(SECONDS, self.process.kill)
         watch.start()
+        lines = []
+        try:
+            for line in self.process.stdout:
+                lines.append(line)
+                if line.startswith("Ready."):
+                    return "".join(lines)
+        finally:
+            watch.cancel()
+        self.kill()
+        raise AssertionError(f"the server did not start: {''.join(lines)}{self.log()}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.has_ended and self.ends_clean:
+            assert self.stop() == 0, self.log()
+        elif not self.has_ended:
+            self.kill()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was stopped or killed here; one that died by itself was not."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("Ready."):
-                break
-        watch.cancel()
+        return self.process.stdout.closed
+
+    def place(self, door: str) -> tuple[str, int]:
+        host, _, port = self.addresses[door].rpartition(":")
+        return host, int(port)
 
     def log(self) -> str:
         return (self.folder / "log.txt").read_text()
+
+    def cpu_seconds(self) -> float:
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def resident_bytes(self) -> int:
+        return int(psutil.Process(self.process.pid).memory_info().rss)
 
     def kill(self) -> None:
         """As a power cut would."""
         self.process.kill()
         self.wait()
 
-    def stop(self) -> int:
+    def stop(self, number: int = signal.SIGTERM) -> int:
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(number)
         return self.wait()
 
     def wait(self) -> int:
         code = self.process.wait(SECONDS)
         assert self.process.stdout is not None
         self.process.stdout.close()
+        if self in self.started:
+            self.started.remove(self)
         return code
+
+
+@atexit.register
+def _kill_what_is_left() -> None:
+    for each in list(ServerProcess.started):
+        each.kill()
+
+
+def refused(*arguments: str, **settings: str) -> tuple[int, str]:
+    """Exit code and standard error of a command of ours that is expected to give up."""
+    command = [sys.executable, "-m", "penstock", *arguments]
+    environment = clean_environment(**settings)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def clean_environment(**settings: str) -> dict[str, str]:
+    """Of this process, with no settings but these."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    return known | {f"PENSTOCK_{name.upper()}": value for name, value in settings.items()}

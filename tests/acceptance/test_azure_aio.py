@@ -13,13 +13,13 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 from azure.storage.queue import AccessPolicy, CorsRule, QueueSasPermissions
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
-from tests.acceptance.azure_server import ACCOUNT, KEY, Served, serving
+from tests.acceptance.azure_server import ACCOUNT, KEY, AzureServer
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
     folder = tmp_path_factory.mktemp("azure")
-    with serving(folder, "--data", str(folder / "data")) as server:
+    with AzureServer(folder, "--data", str(folder / "data")) as server:
         yield server
 
 
@@ -28,13 +28,13 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def opened(served: Served, name: str) -> AsyncIterator[QueueClient]:
+async def opened(served: AzureServer, name: str) -> AsyncIterator[QueueClient]:
     async with QueueClient.from_connection_string(served.connection_string, name, retry_total=0) as queue:
         await queue.create_queue()
         yield queue
 
 
-def test_every_method_of_the_service(served: Served) -> None:
+def test_every_method_of_the_service(served: AzureServer) -> None:
     async def work() -> None:
         async with QueueServiceClient.from_connection_string(served.connection_string, retry_total=0) as service:
             for name in ("aio-b", "aio-a", "aio-c"):
@@ -55,7 +55,7 @@ def test_every_method_of_the_service(served: Served) -> None:
     run(work())
 
 
-def test_statistics(served: Served) -> None:
+def test_statistics(served: AzureServer) -> None:
     async def work() -> None:
         # Path style: the secondary is an account name of its own.
         url = f"http://{served.address}/{ACCOUNT}-secondary"
@@ -67,7 +67,7 @@ def test_statistics(served: Served) -> None:
     run(work())
 
 
-def test_every_method_of_a_queue(served: Served) -> None:
+def test_every_method_of_a_queue(served: AzureServer) -> None:
     async def work() -> None:
         async with opened(served, "aio-queue") as queue:
             with pytest.raises(ResourceExistsError):
@@ -98,7 +98,7 @@ def test_every_method_of_a_queue(served: Served) -> None:
     run(work())
 
 
-def test_many_callers_get_every_message_once(served: Served) -> None:
+def test_many_callers_get_every_message_once(served: AzureServer) -> None:
     async def work() -> None:
         async with opened(served, "aio-many") as queue:
             texts = [f"message {number}" for number in range(300)]

@@ -10,7 +10,7 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
 
-from tests.acceptance.azure_server import ACCOUNT, KEY, Served, serving
+from tests.acceptance.azure_server import ACCOUNT, KEY, AzureServer
 from tests.doors.azure.signing import account_sas
 
 QUEUES = 12_000
@@ -21,13 +21,13 @@ CONNECTIONS = 32
 def test_ten_answered_puts_survive_a_kill_at_once(tmp_path: Path) -> None:
     """10 of 10. Azurite, with its files on disk: 0 of 10."""
     data = str(tmp_path / "data")
-    with serving(tmp_path, "--data", data) as server:
+    with AzureServer(tmp_path, "--data", data) as server:
         queue = server.queue("survivors")
         queue.set_queue_metadata({"kept": "too"})
         sent = [queue.send_message(f"message {number}") for number in range(10)]
         server.kill()
         queue.close()
-    with serving(tmp_path, "--data", data) as server, server.queue("survivors", create=False) as queue:
+    with AzureServer(tmp_path, "--data", data) as server, server.queue("survivors", create=False) as queue:
         messages = list(queue.receive_messages(messages_per_page=32, max_messages=32))
         assert [message.content for message in messages] == [f"message {number}" for number in range(10)]
         assert [message.id for message in messages] == [each.id for each in sent]
@@ -37,7 +37,7 @@ def test_ten_answered_puts_survive_a_kill_at_once(tmp_path: Path) -> None:
 @pytest.mark.kill
 def test_deletes_updates_and_receipts_survive_as_well(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
-    with serving(tmp_path, "--data", data) as server:
+    with AzureServer(tmp_path, "--data", data) as server:
         queue = server.queue("survivors")
         for number in range(3):
             queue.send_message(str(number))
@@ -46,7 +46,7 @@ def test_deletes_updates_and_receipts_survive_as_well(tmp_path: Path) -> None:
         updated = queue.update_message(second, content="updated", visibility_timeout=600)
         server.kill()
         queue.close()
-    with serving(tmp_path, "--data", data) as server, server.queue("survivors", create=False) as queue:
+    with AzureServer(tmp_path, "--data", data) as server, server.queue("survivors", create=False) as queue:
         assert queue.get_queue_properties().approximate_message_count == 2
         assert queue.receive_message() is None
         shown = queue.update_message(updated.id, updated.pop_receipt, visibility_timeout=0)
@@ -55,7 +55,7 @@ def test_deletes_updates_and_receipts_survive_as_well(tmp_path: Path) -> None:
         queue.delete_message(third)
 
 
-async def create_all(served: Served, names: list[str]) -> None:
+async def create_all(served: AzureServer, names: list[str]) -> None:
     """As fast as 32 connections can ask; what they ask for shares commits."""
     host, _, port = served.address.rpartition(":")
     left, sas = iter(names), account_sas()
@@ -76,7 +76,7 @@ async def create_all(served: Served, names: list[str]) -> None:
 
 def test_twelve_thousand_queues_are_listed_page_by_page(tmp_path: Path) -> None:
     names = [f"queue-{number:05}" for number in range(QUEUES)]
-    with serving(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
+    with AzureServer(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
         asyncio.run(create_all(server, names[::-1]))
         pages = [[queue.name for queue in page] for page in service.list_queues().by_page()]
         assert [len(page) for page in pages] == [5000, 5000, 2000]
@@ -84,13 +84,13 @@ def test_twelve_thousand_queues_are_listed_page_by_page(tmp_path: Path) -> None:
         small = [queue.name for queue in service.list_queues(name_starts_with="queue-0", results_per_page=999)]
         assert small == names[:10_000]
         server.kill()
-    with serving(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
+    with AzureServer(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
         assert sum(1 for _ in service.list_queues()) == QUEUES
 
 
 def test_what_azurite_prints_can_be_pasted_and_what_it_did_is_in_its_debug_file(tmp_path: Path) -> None:
     debug = tmp_path / "debug.log"
-    with serving(tmp_path, "--inMemoryPersistence", "-d", str(debug), command="azurite") as server:
+    with AzureServer(tmp_path, "--inMemoryPersistence", "-d", str(debug), azurite=True) as server:
         pasted = re.search(r"AZURE_STORAGE_CONNECTION_STRING='(.+)'", server.banner)
         assert pasted is not None, server.banner
         with QueueClient.from_connection_string(pasted[1], "pasted", retry_total=0) as queue:
@@ -107,12 +107,12 @@ def test_what_azurite_prints_can_be_pasted_and_what_it_did_is_in_its_debug_file(
 
 def test_azurites_flags_start_the_queue(tmp_path: Path) -> None:
     flags = ["--silent", "--disableTelemetry", "--skipApiVersionCheck", "--loose", "--disableProductStyleUrl"]
-    with serving(tmp_path, "--location", str(tmp_path), *flags, command="azurite") as server:
+    with AzureServer(tmp_path, "--location", str(tmp_path), *flags, azurite=True) as server:
         with server.queue("hello") as queue:
             queue.send_message("kept")
         server.kill()
-    again = serving(tmp_path, "-l", str(tmp_path), "-s", command="azurite")
+    again = AzureServer(tmp_path, "-l", str(tmp_path), "-s", azurite=True)
     with again as server, server.queue("hello", create=False) as queue:
         assert queue.receive_message().content == "kept"
-    with serving(tmp_path, "--inMemoryPersistence", "--blobPort", "1", command="azurite") as server:
+    with AzureServer(tmp_path, "--inMemoryPersistence", "--blobPort", "1", azurite=True) as server:
         assert list(server.service().list_queues()) == []

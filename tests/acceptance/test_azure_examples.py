@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.azure_server import Served, serving
+from tests.acceptance.azure_server import AzureServer
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -29,14 +29,14 @@ PRINTED = {
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("azure"), "--memory") as server:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    with AzureServer(tmp_path_factory.mktemp("azure"), "--memory") as server:
         yield server
 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_promises(
-    served: Served, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    served: AzureServer, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", served.connection_string)
     for _ in range(2):  # a second run finds what the first one left behind

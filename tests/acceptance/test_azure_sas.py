@@ -22,13 +22,13 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
-from tests.acceptance.azure_server import ACCOUNT, KEY, Served, serving
+from tests.acceptance.azure_server import ACCOUNT, KEY, AzureServer
 from tests.doors.azure.signing import token
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("azure"), "--memory") as server:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    with AzureServer(tmp_path_factory.mktemp("azure"), "--memory") as server:
         yield server
 
 
@@ -36,11 +36,11 @@ def soon(hours: float = 1) -> datetime:
     return datetime.now(UTC) + timedelta(hours=hours)
 
 
-def queue_with(served: Served, name: str, sas: str, **options: Any) -> QueueClient:
+def queue_with(served: AzureServer, name: str, sas: str, **options: Any) -> QueueClient:
     return QueueClient(served.url, name, credential=sas, retry_total=0, **options)
 
 
-def test_an_account_sas(served: Served) -> None:
+def test_an_account_sas(served: AzureServer) -> None:
     permission = AccountSasPermissions(
         read=True, write=True, delete=True, list=True, add=True, create=True, update=True, process=True
     )
@@ -60,7 +60,7 @@ def test_an_account_sas(served: Served) -> None:
         assert refused.value.error_code == "AuthorizationPermissionMismatch"
 
 
-def test_a_queue_sas(served: Served) -> None:
+def test_a_queue_sas(served: AzureServer) -> None:
     served.queue("by-queue")
     every = QueueSasPermissions(read=True, add=True, update=True, process=True)
     sas = generate_queue_sas(ACCOUNT, "by-queue", KEY, every, soon(), ip="127.0.0.1")
@@ -84,7 +84,7 @@ def test_a_queue_sas(served: Served) -> None:
             queue.receive_message()
 
 
-def test_a_stored_policy_can_be_taken_away(served: Served) -> None:
+def test_a_stored_policy_can_be_taken_away(served: AzureServer) -> None:
     owner = served.queue("by-policy")
     owner.set_queue_access_policy({"readers": AccessPolicy(QueueSasPermissions(read=True), expiry=soon())})
     sas = generate_queue_sas(ACCOUNT, "by-policy", KEY, policy_id="readers")
@@ -114,7 +114,7 @@ class SignedIn:
 
 
 @pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[AzureServer, str]]:
     folder = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
@@ -123,11 +123,11 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, s
     certificate.private_key_pem.write_to_path(paths["key"])
     certificate.cert_chain_pems[0].write_to_path(paths["cert"])
     settings = {"azure_tls_cert": str(paths["cert"]), "azure_tls_key": str(paths["key"]), "azure_oauth": "basic"}
-    with serving(folder, "--memory", **settings) as server:
+    with AzureServer(folder, "--memory", **settings) as server:
         yield server, str(paths["ca"])
 
 
-def test_a_shared_key_over_tls(secure: tuple[Served, str]) -> None:
+def test_a_shared_key_over_tls(secure: tuple[AzureServer, str]) -> None:
     served, authority = secure
     client = QueueServiceClient.from_connection_string(served.connection_string, connection_verify=authority)
     with client as service:
@@ -135,7 +135,7 @@ def test_a_shared_key_over_tls(secure: tuple[Served, str]) -> None:
         assert service.get_queue_client("over-tls").receive_message().content == "hello"
 
 
-def test_a_signed_in_user_delegates(secure: tuple[Served, str]) -> None:
+def test_a_signed_in_user_delegates(secure: tuple[AzureServer, str]) -> None:
     served, authority = secure
     options: dict[str, Any] = {"connection_verify": authority, "retry_total": 0}
     with QueueServiceClient(served.url, credential=SignedIn(), **options) as service:
@@ -153,7 +153,7 @@ def test_a_signed_in_user_delegates(secure: tuple[Served, str]) -> None:
             queue.receive_message()
 
 
-def test_a_token_for_another_audience_is_challenged_and_refused(secure: tuple[Served, str]) -> None:
+def test_a_token_for_another_audience_is_challenged_and_refused(secure: tuple[AzureServer, str]) -> None:
     served, authority = secure
     credential = SignedIn("https://vault.azure.net")
     client = QueueServiceClient(served.url, credential=credential, connection_verify=authority, retry_total=0)
@@ -162,6 +162,6 @@ def test_a_token_for_another_audience_is_challenged_and_refused(secure: tuple[Se
 
 
 def test_a_server_without_its_key_file_says_so(tmp_path: Path) -> None:
-    server = serving(tmp_path, "--memory", azure_tls_cert=str(tmp_path / "absent.pem"))
-    with pytest.raises(AssertionError, match="not ready"), server:
-        pass
+    absent = str(tmp_path / "absent.pem")
+    with pytest.raises(AssertionError, match=r"did not start: .*azure_tls_cert"):
+        AzureServer(tmp_path, "--memory", azure_tls_cert=absent)

@@ -30,20 +30,20 @@ from azure.storage.queue import (
     TextBase64EncodePolicy,
 )
 
-from tests.acceptance.azure_server import ACCOUNT, KEY, Served, serving
+from tests.acceptance.azure_server import ACCOUNT, KEY, AzureServer
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
     folder = tmp_path_factory.mktemp("azure")
-    with serving(folder, "--data", str(folder / "data")) as server:
+    with AzureServer(folder, "--data", str(folder / "data")) as server:
         yield server
 
 
 # ---------------------------------------------------------------------- the service
 
 
-def test_queues_are_created_listed_and_deleted(served: Served) -> None:
+def test_queues_are_created_listed_and_deleted(served: AzureServer) -> None:
     with served.service() as service:
         names = [f"listed-{number}" for number in range(7)]
         for name in names:
@@ -58,7 +58,7 @@ def test_queues_are_created_listed_and_deleted(served: Served) -> None:
         assert list(service.list_queues(name_starts_with="listed-")) == []
 
 
-def test_service_properties_round_trip(served: Served) -> None:
+def test_service_properties_round_trip(served: AzureServer) -> None:
     with served.service() as service:
         logging = QueueAnalyticsLogging(
             delete=True, read=True, write=True, retention_policy=RetentionPolicy(enabled=True, days=5)
@@ -85,7 +85,7 @@ def test_service_properties_round_trip(served: Served) -> None:
         assert (kept["cors"], kept["analytics_logging"].delete) == ([], True)
 
 
-def test_wrong_service_properties_are_refused(served: Served) -> None:
+def test_wrong_service_properties_are_refused(served: AzureServer) -> None:
     with served.service() as service:
         with pytest.raises(HttpResponseError):
             service.set_service_properties(cors=[CorsRule(["*"], ["GET"])] * 6)
@@ -94,7 +94,7 @@ def test_wrong_service_properties_are_refused(served: Served) -> None:
             service.set_service_properties(analytics_logging=QueueAnalyticsLogging(retention_policy=policy))
 
 
-def test_statistics_come_from_the_secondary_in_host_style(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_come_from_the_secondary_in_host_style(served: AzureServer, monkeypatch: pytest.MonkeyPatch) -> None:
     resolve = socket.getaddrinfo
 
     def to_this_machine(host: Any, *arguments: Any, **more: Any) -> Any:
@@ -113,7 +113,7 @@ def test_statistics_come_from_the_secondary_in_host_style(served: Served, monkey
         assert queue.receive_message().content == "hello"
 
 
-def test_a_client_of_a_queue_comes_from_the_service(served: Served) -> None:
+def test_a_client_of_a_queue_comes_from_the_service(served: AzureServer) -> None:
     with served.service() as service, service.get_queue_client("from-service") as queue:
         queue.create_queue()
         assert queue.get_queue_properties().name == "from-service"
@@ -124,7 +124,7 @@ def test_a_client_of_a_queue_comes_from_the_service(served: Served) -> None:
 # ---------------------------------------------------------------------- a queue
 
 
-def test_creating_a_queue_twice_is_a_conflict(served: Served) -> None:
+def test_creating_a_queue_twice_is_a_conflict(served: AzureServer) -> None:
     with served.queue("twice") as queue:
         with pytest.raises(ResourceExistsError):
             queue.create_queue()
@@ -135,7 +135,7 @@ def test_creating_a_queue_twice_is_a_conflict(served: Served) -> None:
             queue.delete_queue()
 
 
-def test_metadata_and_the_count(served: Served) -> None:
+def test_metadata_and_the_count(served: AzureServer) -> None:
     with served.queue("metadata") as queue:
         queue.set_queue_metadata({"Hello": "world", "number_2": "42"})
         queue.send_message("one")
@@ -146,7 +146,7 @@ def test_metadata_and_the_count(served: Served) -> None:
         assert queue.get_queue_properties().metadata == {}
 
 
-def test_policies_round_trip(served: Served) -> None:
+def test_policies_round_trip(served: AzureServer) -> None:
     with served.queue("policies") as queue:
         assert queue.get_queue_access_policy() == {}
         start = datetime(2026, 1, 1, tzinfo=UTC)
@@ -165,7 +165,7 @@ def test_policies_round_trip(served: Served) -> None:
 # ---------------------------------------------------------------------- messages
 
 
-def test_the_life_of_a_message(served: Served) -> None:
+def test_the_life_of_a_message(served: AzureServer) -> None:
     with served.queue("life") as queue:
         sent = queue.send_message("hello", time_to_live=3600)
         assert sent.expires_on - sent.inserted_on == timedelta(hours=1)
@@ -183,7 +183,7 @@ def test_the_life_of_a_message(served: Served) -> None:
         assert queue.get_queue_properties().approximate_message_count == 0
 
 
-def test_messages_are_received_in_pages_and_deleted_in_every_way(served: Served) -> None:
+def test_messages_are_received_in_pages_and_deleted_in_every_way(served: AzureServer) -> None:
     with served.queue("pages") as queue:
         for number in range(40):
             queue.send_message(str(number))
@@ -199,7 +199,7 @@ def test_messages_are_received_in_pages_and_deleted_in_every_way(served: Served)
         assert queue.get_queue_properties().approximate_message_count == 0
 
 
-def test_the_receipt_of_a_send_can_delete_and_update(served: Served) -> None:
+def test_the_receipt_of_a_send_can_delete_and_update(served: AzureServer) -> None:
     with served.queue("sender") as queue:
         first, second = queue.send_message("1"), queue.send_message("2")
         queue.delete_message(first.id, first.pop_receipt)
@@ -210,7 +210,7 @@ def test_the_receipt_of_a_send_can_delete_and_update(served: Served) -> None:
         assert refused.value.error_code == "PopReceiptMismatch"
 
 
-def test_times_of_messages(served: Served) -> None:
+def test_times_of_messages(served: AzureServer) -> None:
     with served.queue("times") as queue:
         forever = queue.send_message("for ever", time_to_live=-1)
         assert forever.expires_on.year == 9999
@@ -223,7 +223,7 @@ def test_times_of_messages(served: Served) -> None:
             queue.send_message("x", visibility_timeout=700000)
 
 
-def test_errors_are_those_the_sdk_knows(served: Served) -> None:
+def test_errors_are_those_the_sdk_knows(served: AzureServer) -> None:
     with served.queue("absent", create=False) as queue:
         with pytest.raises(ResourceNotFoundError) as missing:
             queue.send_message("x")
@@ -249,7 +249,7 @@ def test_errors_are_those_the_sdk_knows(served: Served) -> None:
         (BinaryBase64EncodePolicy(), BinaryBase64DecodePolicy(), bytes(range(256))),
     ],
 )
-def test_base64_policies(served: Served, encode: Any, decode: Any, content: Any) -> None:
+def test_base64_policies(served: AzureServer, encode: Any, decode: Any, content: Any) -> None:
     name = f"policy-{type(content).__name__}"
     with served.queue(name, message_encode_policy=encode, message_decode_policy=decode) as queue:
         queue.send_message(content)
@@ -260,7 +260,7 @@ def test_base64_policies(served: Served, encode: Any, decode: Any, content: Any)
 
 
 @pytest.mark.parametrize("plane", range(17))
-def test_every_plane_of_unicode(served: Served, plane: int) -> None:
+def test_every_plane_of_unicode(served: AzureServer, plane: int) -> None:
     codes = range(plane << 16, (plane + 1) << 16, 7)
     legal = [c for c in codes if not (0xD800 <= c < 0xE000 or c in (0xFFFE, 0xFFFF) or c < 32)]
     name = f"plane-{plane}"
@@ -292,7 +292,7 @@ def test_every_plane_of_unicode(served: Served, plane: int) -> None:
         "{}%s%20+/=",
     ],
 )
-def test_every_edge_of_xml(served: Served, text: str) -> None:
+def test_every_edge_of_xml(served: AzureServer, text: str) -> None:
     with served.queue("edges", create=False) as queue:
         try:
             queue.create_queue()
@@ -304,7 +304,7 @@ def test_every_edge_of_xml(served: Served, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["\x00", "a\x01b", "\x1f", "\ufffe", "\uffff"])
-def test_what_xml_cannot_hold_is_refused(served: Served, text: str) -> None:
+def test_what_xml_cannot_hold_is_refused(served: AzureServer, text: str) -> None:
     with served.queue("refused", create=False) as queue:
         with suppress(ResourceExistsError):
             queue.create_queue()

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -15,9 +10,9 @@ from azure.storage.queue import QueueClient
 from google.cloud import pubsub_v1
 
 from penstock.text.blocking import Client as TextClient
-from tests.acceptance.azure_server import KEY
+from tests.acceptance.azure_server import KEY, connection_string
+from tests.server_process import SECONDS, ServerProcess
 
-SECONDS = 30  # only a failing test waits so long
 PROJECT = "penstock"  # whose queues the text door has; an Azure account of that name sees the same ones
 
 
@@ -25,33 +20,13 @@ PROJECT = "penstock"  # whose queues the text door has; an Azure account of that
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The addresses of a server with three doors."""
     folder = tmp_path_factory.mktemp("doors")
-    ready_file = folder / "ready.json"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    environment["PENSTOCK_AZURE_ACCOUNTS"] = f"{PROJECT}:{KEY}"
-    ports = [part for door in ("pubsub", "azure", "text") for part in (f"--{door}-port", "0")]
-    closed = ["--flight-port", "off", "--http-port", "off"]
-    command = [sys.executable, "-m", "penstock", "serve", "--data", str(folder / "data"), *ports, *closed]
-    process = subprocess.Popen(
-        [*command, "--ready-file", str(ready_file)], stdout=subprocess.PIPE, text=True, env=environment
-    )
-    with process, pytest.MonkeyPatch.context() as patch:
-        try:
-            wait_until_ready(process)
-            addresses = json.loads(ready_file.read_text())
-            patch.setenv("PUBSUB_EMULATOR_HOST", addresses["pubsub"])
-            yield addresses
-        finally:
-            process.kill()
-
-
-def wait_until_ready(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    watch = threading.Timer(SECONDS, process.kill)
-    watch.start()
-    try:
-        assert any(line.startswith("Ready.") for line in process.stdout), "the server did not start"
-    finally:
-        watch.cancel()
+    accounts, open_doors = f"{PROJECT}:{KEY}", ["pubsub", "azure", "text"]
+    with (
+        ServerProcess(folder, "--data", str(folder / "data"), doors=open_doors, azure_accounts=accounts) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
+        yield server.addresses
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +44,7 @@ def subscriber(doors: dict[str, str]) -> Iterator[pubsub_v1.SubscriberClient]:
 
 
 def azure_queue(doors: dict[str, str], name: str) -> QueueClient:
-    string = f"AccountName={PROJECT};AccountKey={KEY};QueueEndpoint=http://{doors['azure']}/{PROJECT};"
+    string = connection_string(f"http://{doors['azure']}/{PROJECT}", PROJECT)
     return QueueClient.from_connection_string(string, name, retry_total=0)
 
 

@@ -22,7 +22,7 @@ from google.pubsub_v1.types import Encoding, Schema
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from tests.acceptance.google_server import GoogleServer, google_server
+from tests.acceptance.google_server import GoogleServer
 
 SECONDS = 30
 PROJECT = "acceptance"
@@ -32,7 +32,7 @@ NUMBERS = itertools.count(1)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
     folder = tmp_path_factory.mktemp("google")
-    with google_server(folder, "--data", str(folder / "data")) as server:
+    with GoogleServer(folder, "--data", str(folder / "data")) as server:
         yield server
 
 

@@ -16,7 +16,7 @@ from penstock.doors.google import messages as m
 from penstock.doors.google.calls import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
-from tests.acceptance.google_server import GoogleServer, google_server
+from tests.acceptance.google_server import GoogleServer
 
 SECONDS = 30
 PUBLISHER, SUBSCRIBER = "/google.pubsub.v1.Publisher/", "/google.pubsub.v1.Subscriber/"
@@ -27,7 +27,7 @@ MESSAGES, SIZE = 400, 100_000  # 40 MB
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
     folder: Path = tmp_path_factory.mktemp("hostile")
-    with google_server(folder, "--data", str(folder / "data"), "--grace-seconds", "1") as server:
+    with GoogleServer(folder, "--data", str(folder / "data"), "--grace-seconds", "1") as server:
         yield server
 
 

@@ -14,7 +14,7 @@ import pytest
 from googleapiclient import discovery
 from googleapiclient.http import HttpRequest
 
-from tests.acceptance.google_server import GoogleServer, google_server
+from tests.acceptance.google_server import GoogleServer
 
 TOPIC, SUBSCRIPTION = "projects/walk/topics/one", "projects/walk/subscriptions/one"
 SNAPSHOT, SCHEMA = "projects/walk/snapshots/one", "projects/walk/schemas/one"
@@ -37,7 +37,7 @@ def method_ids(resource: dict[str, Any]) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
     folder: Path = tmp_path_factory.mktemp("google-rest")
-    with google_server(folder, "--data", str(folder / "data")) as server:
+    with GoogleServer(folder, "--data", str(folder / "data")) as server:
         yield server
 
 

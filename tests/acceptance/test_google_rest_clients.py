@@ -19,7 +19,7 @@ from google.pubsub_v1.services.schema_service.transports import SchemaServiceRes
 from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
 from google.pubsub_v1.types import Encoding, PushConfig, Schema, SchemaView, Snapshot, Subscription, Topic
 
-from tests.acceptance.google_server import GoogleServer, google_server
+from tests.acceptance.google_server import GoogleServer
 
 TOPIC, SUBSCRIPTION = "projects/rest/topics/one", "projects/rest/subscriptions/one"
 SNAPSHOT, SCHEMA = "projects/rest/snapshots/one", "projects/rest/schemas/one"
@@ -30,7 +30,7 @@ NOT_REST = {"streaming_pull"}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
     folder: Path = tmp_path_factory.mktemp("google-rest-clients")
-    with google_server(folder, "--memory") as server:
+    with GoogleServer(folder, "--memory") as server:
         yield server
 
 

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from tests.acceptance.google_server import GoogleServer, google_server
+from tests.acceptance.google_server import GoogleServer
 
 SECONDS = 30
 
@@ -22,7 +22,7 @@ SECONDS = 30
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
     folder: Path = tmp_path_factory.mktemp("google-tracing")
-    with google_server(folder, "--memory") as server, pytest.MonkeyPatch.context() as patch:
+    with GoogleServer(folder, "--memory") as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PUBSUB_EMULATOR_HOST", server.address)
         yield server
 

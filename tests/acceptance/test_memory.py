@@ -7,7 +7,6 @@ times as large as the budget must fail to fill more; and honest clients are serv
 from __future__ import annotations
 
 import http.client
-import os
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -31,18 +30,12 @@ Peer = Callable[[tuple[str, int]], socket.socket]
 
 
 class Server(ServerProcess):
-    def __init__(self, folder: Path, **environment: str) -> None:
-        others = ["--azure-port=0", "--text-port=0", "--http-port=0", "--flight-port=off", "--memory"]
-        super().__init__(folder, "pubsub", others, f"--buffer-bytes-max={BUDGET}", **environment)
+    ends_clean = True
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        doors = ["pubsub", "azure", "text", "http"]
+        super().__init__(folder, "--memory", f"--buffer-bytes-max={BUDGET}", doors=doors, **settings)
         self.idle_bytes = self.resident_bytes()
-
-    def place(self, door: str) -> tuple[str, int]:
-        host, _, port = self.addresses[door].rpartition(":")
-        return host, int(port)
-
-    def resident_bytes(self) -> int:
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
 
     def metric(self, name: str) -> float:
         with urllib.request.urlopen(f"http://{self.addresses['http']}/metrics", timeout=SECONDS) as answer:
@@ -57,10 +50,9 @@ class Server(ServerProcess):
 
 @pytest.fixture(scope="module", params=["without tokens", "with tokens"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    tokens = {"PENSTOCK_PUBSUB_TOKENS": TOKEN} if request.param == "with tokens" else {}
-    server = Server(tmp_path_factory.mktemp("memory"), **tokens)
-    yield server
-    assert server.stop() == 0, server.log()
+    tokens = {"pubsub_tokens": TOKEN} if request.param == "with tokens" else {}
+    with Server(tmp_path_factory.mktemp("memory"), **tokens) as server:
+        yield server
 
 
 def half_of_a_body(path: str, size: int) -> Peer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 
 import pytest
 
@@ -109,6 +110,10 @@ async def test_an_error_nobody_listens_to_is_logged(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     seen: list[Message] = []
+    logged: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = logged.append  # type: ignore[method-assign]
+    logging.getLogger("penstock.pubsub").addHandler(handler)
 
     def listener(message: Message) -> None:
         seen.append(message)
@@ -120,6 +125,8 @@ async def test_an_error_nobody_listens_to_is_logged(harness: Harness) -> None:
     subscription.open()
     await topic.publish_message(b"a")
     await harness.until(lambda: len(seen) == 2)
+    logging.getLogger("penstock.pubsub").removeHandler(handler)
+    assert [str(each.exc_info[1]) for each in logged if each.exc_info] == ["nobody hears me"]
 
 
 @story("memory")

@@ -3,92 +3,31 @@
 from __future__ import annotations
 
 import http.client
-import json
-import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-SECONDS = 30  # only a failing test waits so long
+from tests.server_process import SECONDS, ServerProcess, clean_environment, refused
+
 CLOSED = [part for door in ("pubsub", "azure", "text", "flight") for part in (f"--{door}-port", "off")]
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "penstock", *arguments]
+def serve(folder: Path, *arguments: str) -> ServerProcess:
+    return ServerProcess(folder, *arguments, doors=["http"])
 
 
-def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-
-
-def refused(*arguments: str) -> tuple[int, str]:
-    """Exit code and standard error of a command that is expected to give up."""
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=SECONDS, env=environment())
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stderr
-
-
-class Served:
-    def __init__(self, process: subprocess.Popen[str], ready_file: Path) -> None:
-        self.process = process
-        self.ready_file = ready_file
-        self.banner = self._read_banner()
-        self.ready = json.loads(ready_file.read_text())
-
-    def _read_banner(self) -> str:
-        """Everything up to the line that says the server is ready."""
-        assert self.process.stdout is not None
-        watch = threading.Timer(SECONDS, self.process.kill)
-        watch.start()
-        try:
-            lines = []
-            for line in self.process.stdout:
-                lines.append(line)
-                if line.startswith("Ready."):
-                    return "".join(lines)
-            raise AssertionError(f"not ready: {lines}")
-        finally:
-            watch.cancel()
-
-    def get(self, path: str) -> tuple[int, bytes]:
-        host, _, port = str(self.ready["http"]).rpartition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=SECONDS)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(SECONDS)
-
-
-@contextmanager
-def serve(folder: Path, *arguments: str) -> Iterator[Served]:
-    ready_file = folder / "ready.json"
-    process = subprocess.Popen(
-        command("serve", "--http-port", "0", *CLOSED, "--ready-file", str(ready_file), *arguments),
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
+def get(server: ServerProcess, path: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(*server.place("http"), timeout=SECONDS)
     try:
-        with process:
-            try:
-                yield Served(process, ready_file)
-            finally:
-                process.kill()
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read()
     finally:
-        process.wait(SECONDS)
+        connection.close()
 
 
 def test_a_server_says_where_it_is_answers_and_leaves_with_0(tmp_path: Path) -> None:
@@ -97,9 +36,9 @@ def test_a_server_says_where_it_is_answers_and_leaves_with_0(tmp_path: Path) -> 
         assert served.ready["pid"] == served.process.pid
         assert "memory only" in served.banner
         assert str(served.ready["http"]) in served.banner
-        assert served.get("/health") == (200, b'{"status":"ok"}')
-        assert served.get("/ready") == (200, b'{"ready":true,"doors":{"http":"open"}}')
-        status, metrics = served.get("/metrics")
+        assert get(served, "/health") == (200, b'{"status":"ok"}')
+        assert get(served, "/ready") == (200, b'{"ready":true,"doors":{"http":"open"}}')
+        status, metrics = get(served, "/metrics")
         assert status == 200
         assert b"penstock_commits_total" in metrics
         assert served.stop() == 0
@@ -115,7 +54,7 @@ def test_a_data_folder_is_made_served_and_served_again(tmp_path: Path) -> None:
     for _ in range(2):
         with serve(tmp_path, "--data", str(tmp_path / "data")) as served:
             assert str(tmp_path / "data") in served.banner
-            assert served.get("/ready")[0] == 200
+            assert get(served, "/ready")[0] == 200
             assert served.stop() == 0
 
 
@@ -186,7 +125,7 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
         capture_output=True,
         text=True,
         timeout=SECONDS,
-        env=environment(),
+        env=clean_environment(),
     )
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in told.stderr.splitlines()}
     assert "typer" in loaded, "the list is of what was imported"

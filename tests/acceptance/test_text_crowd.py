@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.acceptance.text_server import Plug, TextServer, serve
+from tests.acceptance.text_server import Plug, TextServer
 
 MIB = 1 << 20
 
@@ -27,7 +27,7 @@ def crowd(server: TextServer, count: int, stack: ExitStack) -> list[socket.socke
 def test_idle_connections_cost_little_and_a_stop_is_quick(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
     """T-041, T-063: every one of them has spoken once, and is answered after the others came."""
     count = rounds(2000, 10_000)
-    with serve(tmp_path, "--memory") as server, ExitStack() as stack:
+    with TextServer(tmp_path, "--memory") as server, ExitStack() as stack:
         with Plug(server.address) as first:
             first.send(b"q", b"1")
             first.hear_ids(1)
@@ -86,7 +86,7 @@ def batch_cost(server: TextServer, batches: int) -> float:
 def test_a_thousand_slow_clients_do_not_slow_an_honest_one(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
     """T-061: and each of them is closed when its time is over."""
     count, batches = rounds(500, 1000), rounds(2000, 20_000)
-    with serve(tmp_path, "--memory", "--log-level", "error", settings={"text_frame_seconds": "3"}) as server:
+    with TextServer(tmp_path, "--memory", "--log-level", "error", text_frame_seconds="3") as server:
         alone = batch_cost(server, batches)
         with ExitStack() as stack:
             clients = crowd(server, count, stack)

@@ -14,8 +14,9 @@ from google.cloud import pubsub_v1
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
-from tests.acceptance.azure_server import ACCOUNT, KEY
-from tests.acceptance.text_server import SECONDS, Plug, TextServer, serve
+from tests.acceptance.azure_server import ACCOUNT, connection_string
+from tests.acceptance.text_server import Plug, TextServer
+from tests.server_process import SECONDS
 
 QUEUE = "letters"
 TOPIC = f"projects/{ACCOUNT}/topics/{QUEUE}"
@@ -28,15 +29,11 @@ class Doors:
     def __init__(self, server: TextServer) -> None:
         self.server = server
         self.text = Plug(server.address)
-        self.channel = grpc.insecure_channel(str(server.ready["pubsub"]))
+        self.channel = grpc.insecure_channel(server.addresses["pubsub"])
         self.publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=self.channel))
         self.subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=self.channel))
-        url = f"http://{server.ready['azure']}/{ACCOUNT}"
-        self.azure = QueueClient.from_connection_string(
-            f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};QueueEndpoint={url};",
-            QUEUE,
-            retry_total=0,
-        )
+        string = connection_string(f"http://{server.addresses['azure']}/{ACCOUNT}")
+        self.azure = QueueClient.from_connection_string(string, QUEUE, retry_total=0)
         self.azure.create_queue()
 
     def close(self) -> None:
@@ -80,9 +77,8 @@ class Doors:
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     folder = tmp_path_factory.mktemp("doors")
-    settings = {"default_project": ACCOUNT}
     data = ("--data", str(folder / "data"), "--log-level", "error")
-    with serve(folder, *data, settings=settings, others=("pubsub", "azure")) as server:
+    with TextServer(folder, *data, others=["pubsub", "azure"], default_project=ACCOUNT) as server:
         opened = Doors(server)
         try:
             yield opened

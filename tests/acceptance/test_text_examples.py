@@ -10,21 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.text_server import SECONDS, TextServer, serve
+from tests.acceptance.text_server import TextServer
+from tests.server_process import SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextServer]:
-    with serve(tmp_path_factory.mktemp("text"), "--memory", "--log-level", "error") as running:
+    with TextServer(tmp_path_factory.mktemp("text"), "--memory", "--log-level", "error") as running:
         yield running
 
 
 def run(
     server: TextServer, *command: str, text: str = "", folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PENSTOCK_TEXT_ADDRESS": str(server.ready["text"])}
+    environment = os.environ | {"PENSTOCK_TEXT_ADDRESS": server.addresses["text"]}
     if folder is not None:
         environment["PATH"] = f"{folder}{os.pathsep}{environment['PATH']}"
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=SECONDS, env=environment)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.text_server import SECONDS, Plug, serve
+from tests.acceptance.text_server import Plug, TextServer
+from tests.server_process import SECONDS
 
 EXAMPLES = {
     "send": b"""\
@@ -50,7 +51,7 @@ def test_the_four_examples_of_the_specification_byte_for_byte(tmp_path: Path, co
         return EXAMPLES[name].replace(b"\n", b"") if compact else EXAMPLES[name]
 
     end = b"" if compact else b"\n"
-    with serve(tmp_path, "--data", str(tmp_path / "data")) as server:
+    with TextServer(tmp_path, "--data", str(tmp_path / "data")) as server:
         with socket.create_connection(server.address, SECONDS) as client:
             client.sendall(framed("send") + framed("consume"))
             expected = framed("dispatch")
@@ -73,7 +74,7 @@ def test_the_four_examples_of_the_specification_byte_for_byte(tmp_path: Path, co
 def test_confirmed_messages_outlive_the_server_and_acknowledged_ones_do_not(tmp_path: Path) -> None:
     """T-022, T-034, T-035, T-036, T-042."""
     data = ("--data", str(tmp_path / "data"))
-    with serve(tmp_path, *data) as server, Plug(server.address) as client:
+    with TextServer(tmp_path, *data) as server, Plug(server.address) as client:
         client.send(b"q", *(b"%d" % number for number in range(20)))
         ids = client.hear_ids(20)
         client.consume(b"q", 10)
@@ -83,7 +84,7 @@ def test_confirmed_messages_outlive_the_server_and_acknowledged_ones_do_not(tmp_
         client.send(b"other", b"now it is certain")
         client.hear_ids(1)
         server.kill()
-    with serve(tmp_path, *data) as server, Plug(server.address) as client:
+    with TextServer(tmp_path, *data) as server, Plug(server.address) as client:
         client.consume(b"q", 100)
         again = client.hear_messages(15)
         assert [content for content, _ in again] == [b"%d" % n for n in range(5, 20)]
@@ -93,7 +94,7 @@ def test_confirmed_messages_outlive_the_server_and_acknowledged_ones_do_not(tmp_
 
 def test_a_stop_is_clean_with_clients_that_say_nothing(tmp_path: Path) -> None:
     """T-041."""
-    with serve(tmp_path, "--memory") as server:
+    with TextServer(tmp_path, "--memory") as server:
         plugs = [Plug(server.address) for _ in range(20)]
         plugs[0].consume(b"q", 10)
         plugs[1].send(b"q", b"1")
@@ -112,7 +113,7 @@ def test_the_door_has_a_unix_socket_and_limits_of_its_own(tmp_path: Path) -> Non
     """T-060, T-066: settings reach the door."""
     path = tmp_path / "text.sock"
     settings = {"text_unix_socket": str(path), "text_message_bytes_max": "100", "default_project": "mine"}
-    with serve(tmp_path, "--memory", settings=settings) as server:
+    with TextServer(tmp_path, "--memory", **settings) as server:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(SECONDS)
             client.connect(str(path))

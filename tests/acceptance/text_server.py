@@ -1,89 +1,18 @@
-"""A real server process with nothing open but its text door, and a client made of nothing but `socket`.
-
-The rule kept here: ports are free ones, waiting is for what is waited for, and a process is stopped by its id.
-"""
+"""A real server process with its text door open, and a client made of nothing but `socket`."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import psutil
-
-SECONDS = 30.0  # only a failing test waits so long
-OTHERS = ("pubsub", "azure", "flight", "http")
+from tests.server_process import SECONDS, ServerProcess
 
 
-class TextServer:
-    def __init__(self, process: subprocess.Popen[str], ready_file: Path) -> None:
-        self.process = process
-        assert process.stdout is not None
-        watch = threading.Timer(SECONDS, process.kill)
-        watch.start()
-        try:
-            said = []
-            for line in process.stdout:
-                said.append(line)
-                if line.startswith("Ready."):
-                    break
-        finally:
-            watch.cancel()
-        assert ready_file.exists(), said
-        self.ready: dict[str, Any] = json.loads(ready_file.read_text())
-        host, _, port = str(self.ready["text"]).rpartition(":")
-        self.address = (host, int(port))
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def cpu_seconds(self) -> float:
-        times = psutil.Process(self.pid).cpu_times()
-        return float(times.user + times.system)
-
-    def resident_bytes(self) -> int:
-        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(SECONDS)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(SECONDS)
-
-
-@contextmanager
-def serve(
-    folder: Path, *arguments: str, settings: dict[str, str] | None = None, others: tuple[str, ...] = ()
-) -> Iterator[TextServer]:
-    """A server with its text door and the `others`, on free ports, until the end of the block."""
-    ready_file = folder / f"ready-{os.urandom(4).hex()}.json"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    ports = [part for door in OTHERS for part in (f"--{door}-port", "0" if door in others else "off")]
-    flags = ["--text-port", "0", *ports, "--ready-file", str(ready_file), *arguments]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "serve", *flags],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment | {f"PENSTOCK_{name.upper()}": value for name, value in (settings or {}).items()},
-    )
-    try:
-        yield TextServer(process, ready_file)
-    finally:
-        process.kill()
-        process.wait(SECONDS)
-        assert process.stdout is not None
-        process.stdout.close()
+class TextServer(ServerProcess):
+    def __init__(self, folder: Path, *arguments: str, others: Iterable[str] = (), **settings: str) -> None:
+        super().__init__(folder, *arguments, doors=["text", *others], **settings)
+        self.address = self.place("text")
 
 
 class Plug:

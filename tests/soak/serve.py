@@ -1,6 +1,6 @@
 """A server whose caches hold next to nothing, so that every reader meets every edge of them.
 
-    python -m tests.soak.serve FILE       its settings come from the environment, as any server's do
+    python -m tests.soak.serve FILE --http-port=0 ...      with the flags of `penstock serve`
 
 On SIGUSR1 it writes to FILE what of it only the garbage collector can free, as JSON: names of classes and numbers.
 """
@@ -37,7 +37,10 @@ def report_garbage(*_: Any) -> None:
 
 
 def main() -> int:
-    settings = load_settings(flags={}, environment=os.environ)
+    flags = dict(flag.removeprefix("--").split("=", 1) for flag in sys.argv[2:])
+    settings = load_settings(
+        flags={name.replace("-", "_"): value for name, value in flags.items()}, environment=os.environ
+    )
     set_up_logging(settings)
     signal.signal(signal.SIGUSR1, report_garbage)
     return run(settings, lambda settings: open_parts(settings, SMALL))

@@ -11,8 +11,6 @@ import json
 import os
 import signal
 import statistics
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -24,15 +22,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.doors.google import messages as m
+from tests.server_process import SECONDS, ServerProcess
 from tests.soak.actors import Actor, Consumer, Harness, Publisher
 from tests.soak.google import PUBLISHER, SUBSCRIBER, Grpc, Pull, Rest, Streaming
 from tests.soak.history import Expected, problems
 from tests.soak.others import Azure, FlightReader, FlightUpload, HalfWay, Text
 
-START_SECONDS, DRAIN_SECONDS = 60, 120  # only a failing soak waits so long
+DRAIN_SECONDS = 120  # only a failing soak waits so long
 LONG_SECONDS = 120  # memory is judged from here on: before that, everything is still warming up
 GARBAGE_MAX = 1000  # objects in cycles, after tens of thousands of requests: none of them makes one
-DOORS = ("pubsub", "azure", "text", "flight", "http")
 TOPICS, SUBSCRIPTIONS = "projects/p/topics/", "projects/p/subscriptions/"
 NOTES_TOPIC, NOTES = "projects/penstock/topics/notes", "projects/penstock/subscriptions/notes"
 
@@ -55,34 +53,14 @@ def never_acked(body: str) -> bool:
 # ---------------------------------------------------------------------- the server
 
 
-class Server:
+class Server(ServerProcess):
     def __init__(self, folder: Path) -> None:
-        self._log = folder / "log.txt"
         self._garbage = folder / "garbage.json"
-        ready = folder / "ready.json"
-        known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        ports = {f"PENSTOCK_{door.upper()}_PORT": "0" for door in DOORS}
-        more = {"PENSTOCK_DATA": str(folder / "data"), "PENSTOCK_READY_FILE": str(ready)}
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.soak.serve", str(self._garbage)],
-                env={**known, **ports, **more, "PENSTOCK_RETENTION_SECONDS": "5"},
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                cwd=Path(__file__).parents[2],
-            )
-        until = time.monotonic() + START_SECONDS
-        while not ready.exists():
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() < until, self.log()
-            time.sleep(0.05)
-        self.addresses: dict[str, str] = json.loads(ready.read_text())
-
-    def log(self) -> str:
-        return self._log.read_text()
+        command = ("tests.soak.serve", str(self._garbage))
+        super().__init__(folder, f"--data={folder / 'data'}", "--retention-seconds=5", command=command)
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://{self.addresses['http']}{path}", timeout=START_SECONDS) as answer:
+        with urllib.request.urlopen(f"http://{self.addresses['http']}{path}", timeout=SECONDS) as answer:
             text: str = answer.read().decode()
         return text
 
@@ -97,25 +75,15 @@ class Server:
     def garbage(self) -> dict[str, int]:
         """What only the garbage collector can free, by class: it looks rarely, and until then it is all held."""
         self.process.send_signal(signal.SIGUSR1)
-        assert wait(self._garbage.exists, START_SECONDS)
+        assert wait(self._garbage.exists, SECONDS)
         found: dict[str, int] = json.loads(self._garbage.read_text())
         return found
-
-    def stop(self) -> int:
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            return self.process.wait(START_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server(tmp_path)
-    yield server
-    server.stop()
+    with Server(tmp_path) as server:
+        yield server
 
 
 class Scales(threading.Thread):
@@ -251,11 +219,11 @@ def test_all_doors_keep_their_promises_for_long(server: Server, rounds: Callable
     scales.stop()
     harness.calm.set()
     for actor in publishing:
-        actor.join(START_SECONDS)
+        actor.join(SECONDS)
     drained = drain(harness, server)
     harness.stop.set()
     for actor in consuming:
-        actor.join(START_SECONDS)
+        actor.join(SECONDS)
     assert not harness.failures, "\n".join(harness.failures) + server.log()
     print(harness.history.count(), scales.growth())
     assert drained, server.get("/metrics")
@@ -277,7 +245,7 @@ def drain(harness: Harness, server: Server) -> bool:
 
 def check_health(server: Server) -> None:
     """Nobody is connected any more but us: what was held for clients is released."""
-    assert wait(lambda: server.metrics()["penstock_buffer_bytes"] == 0, START_SECONDS)
+    assert wait(lambda: server.metrics()["penstock_buffer_bytes"] == 0, SECONDS)
     assert '"ok"' in server.get("/health")
     assert not {name: value for name, value in server.metrics().items() if "internal" in name and value}
     assert " ERROR " not in server.log(), server.log()

@@ -17,7 +17,7 @@ import pytest
 
 from penstock.spark.java import use_java
 from tests.spark.drivers import worker_python
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 MakeTopic = Callable[..., str]
 
@@ -32,7 +32,7 @@ def _java() -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with a data folder and every door open, until the last test."""
     folder = tmp_path_factory.mktemp("broker")
-    with serve(folder, "--data", str(folder / "data")) as running:
+    with Server(folder, "--data", str(folder / "data")) as running:
         yield running
 
 

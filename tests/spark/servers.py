@@ -1,48 +1,23 @@
-"""A real server as a process of its own, and what tests say to it.
-
-The rule kept here: ports are free ones, waiting is for what is waited for, and a process is stopped by its id.
-"""
+"""A real server with every door open, and what tests of Spark say to it."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import flight
 
-SECONDS = 60.0  # only a failing test waits so long
-DOORS = ("pubsub", "azure", "text", "flight", "http")
+from tests.server_process import SECONDS, ServerProcess
 
 
-class Server:
-    """A running server; `addresses` has host:port by door."""
-
-    def __init__(self, process: subprocess.Popen[str], addresses: dict[str, str]) -> None:
-        self.process = process
-        self.addresses = addresses
-
+class Server(ServerProcess):
     @property
     def endpoint(self) -> str:
         return self.addresses["flight"]
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(SECONDS)
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(SECONDS)
 
     # ------------------------------------------------------------------ through the Flight door
 
@@ -99,40 +74,3 @@ class Server:
         message = {"data": base64.b64encode(data).decode(), "attributes": attributes, "orderingKey": key}
         answer = self.rest("POST", f"{topic}:publish", {"messages": [message]})
         return str(answer["messageIds"][0])
-
-
-@contextmanager
-def serve(folder: Path, *flags: str, ports: dict[str, str] | None = None, **settings: str) -> Iterator[Server]:
-    """A server with all doors on free ports, or the given ones, until the end of the block."""
-    ready = folder / f"ready-{os.urandom(4).hex()}.json"
-    chosen = [part for door in DOORS for part in (f"--{door}-port", (ports or {}).get(door, "0"))]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "penstock", "serve", *chosen, "--ready-file", str(ready), *flags],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment | {f"PENSTOCK_{name.upper()}": value for name, value in settings.items()},
-    )
-    try:
-        _await_ready(process)
-        yield Server(process, {k: v for k, v in json.loads(ready.read_text()).items() if k != "pid"})
-    finally:
-        process.kill()
-        process.wait(SECONDS)
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def _await_ready(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    watch = threading.Timer(SECONDS, process.kill)
-    watch.start()
-    said = []
-    try:
-        for line in process.stdout:
-            said.append(line)
-            if line.startswith("Ready."):
-                return
-    finally:
-        watch.cancel()
-    raise AssertionError(f"the server did not start: {''.join(said)}")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.spark.queries import SECONDS, sentence, wait_until
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 Rounds = Callable[[int, int], int]
 
@@ -55,7 +55,7 @@ def test_queries_outlive_a_broker_that_is_killed(spark: Any, tmp_path: Path, rou
     queries: list[Any] = []
     try:
         for life in range(lives):
-            with serve(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
+            with Server(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
                 if not life:
                     ports = prepare(server)
                     queries.append(relay(spark, server.endpoint, tmp_path, PLAIN, 60))
@@ -109,7 +109,7 @@ def finish(server: Server, queries: list[Any], expected: list[bytes]) -> None:
 def test_a_query_that_gives_up_says_so_and_goes_on_when_it_is_run_again(spark: Any, tmp_path: Path) -> None:
     ports: dict[str, str] = {}
     expected = data(2)
-    with serve(tmp_path, "--data", str(tmp_path / "data")) as server:
+    with Server(tmp_path, "--data", str(tmp_path / "data")) as server:
         ports = prepare(server)
         server.publish(SOURCE, expected[:ROWS])
         query = relay(spark, server.endpoint, tmp_path, PLAIN, 1)
@@ -119,7 +119,7 @@ def test_a_query_that_gives_up_says_so_and_goes_on_when_it_is_run_again(spark: A
         said = sentence(str(query.exception()))
         assert said.startswith(f"cannot reach the broker at {server.endpoint} (")
         assert "is it running" in said
-    with serve(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
+    with Server(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
         server.publish(SOURCE, expected[ROWS:])
         query = relay(spark, server.endpoint, tmp_path, PLAIN, 1, availableNow=True)
         assert query.awaitTermination(SECONDS)

@@ -16,7 +16,7 @@ import pyarrow.dataset as dataset
 import pytest
 
 from tests.spark.drivers import SECONDS, Driver, environment_of
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 PROJECT = Path(__file__).parents[2] / "examples/declarative"
 LARGE = "projects/penstock/topics/large-orders"
@@ -25,7 +25,7 @@ LARGE = "projects/penstock/topics/large-orders"
 @pytest.mark.nightly
 def test_the_project_runs_twice_and_takes_only_what_is_new(tmp_path: Path) -> None:
     project = copied(tmp_path)
-    with serve(tmp_path, "--data", str(tmp_path / "data")) as server:
+    with Server(tmp_path, "--data", str(tmp_path / "data")) as server:
         point_at(project, server, tmp_path)
         for orders, total in ((30, 30), (12, 42)):
             send(project, server, orders)

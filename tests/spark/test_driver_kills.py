@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.drivers import SECONDS, Driver, started
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 Rounds = Callable[[int, int], int]
 
@@ -58,7 +58,7 @@ def test_a_driver_killed_in_the_middle_of_a_stream_doubles_and_loses_nothing(tmp
     print(f"PENSTOCK_SEED={seed}")
     chance = random.Random(seed)
     with ExitStack() as stack:
-        server = stack.enter_context(serve(tmp_path, "--data", str(tmp_path / "data")))
+        server = stack.enter_context(Server(tmp_path, "--data", str(tmp_path / "data")))
         for topic in (SOURCE, *SINKS):
             server.ask("topic.ensure", topic=topic)
         feed = Feed(server)

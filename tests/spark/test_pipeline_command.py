@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli import app
-from tests.spark.servers import SECONDS, Server
+from tests.server_process import SECONDS
+from tests.spark.servers import Server
 
 COMMAND = [sys.executable, "-m", "penstock", "pipeline"]
 START_SECONDS = 480  # of a Spark on a busy machine

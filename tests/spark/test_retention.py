@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark_penstock.options import parse
 from pyspark_penstock.streaming import PenstockStreamReader
 from tests.spark.queries import failure, run, sentence, sizes, wait_until
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 KEEP = ("--retention-bytes", "20000", "--retention-seconds", "100")
 
@@ -25,7 +25,7 @@ KEEP = ("--retention-bytes", "20000", "--retention-seconds", "100")
 def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that keeps 20 kB of a topic."""
     folder = tmp_path_factory.mktemp("forgetful")
-    with serve(folder, "--data", str(folder / "data"), *KEEP) as server:
+    with Server(folder, "--data", str(folder / "data"), *KEEP) as server:
         yield server
 
 

@@ -21,7 +21,7 @@ from pyspark_penstock.options import parse
 from pyspark_penstock.publishing import Upload
 from tests.spark.conftest import MakeTopic
 from tests.spark.queries import failure, sentence, uncommit
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 
 def write(frame: Any, server: Server, topic: str | None = None, mode: str = "append", **options: Any) -> None:
@@ -155,7 +155,7 @@ def test_an_upload_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
     rows = [b"%06d" % number for number in range(20_000)]
     flags = ("--data", str(tmp_path / "data"))
     with ExitStack() as later:
-        first = later.enter_context(serve(tmp_path, *flags))
+        first = later.enter_context(Server(tmp_path, *flags))
         first.ask("topic.ensure", topic="t")
         ports = {"flight": first.endpoint.rpartition(":")[2]}
         servers = [first]
@@ -164,7 +164,7 @@ def test_an_upload_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
             for start in range(0, len(rows), 1000):
                 if start == 10_000:
                     first.kill()
-                    servers.append(later.enter_context(serve(tmp_path, *flags, ports=ports)))
+                    servers.append(later.enter_context(Server(tmp_path, *flags, ports=ports)))
                 yield pa.record_batch({"data": pa.array(rows[start : start + 1000])})
 
         asked = parse({"endpoint": first.endpoint, "retryTimeoutSeconds": "30"})

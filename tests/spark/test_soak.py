@@ -21,7 +21,7 @@ import pytest
 from pyarrow import flight
 
 from tests.spark.drivers import Driver, environment_of
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 ROWS = int(os.environ.get("PENSTOCK_SOAK_ROWS") or 10_000_000)
 BATCH = 10_000
@@ -93,7 +93,7 @@ def publish(server: Server, rows: int) -> float:
 
 @pytest.mark.nightly
 def test_memory_is_flat_while_a_long_topic_is_archived(tmp_path: Path) -> None:
-    with serve(tmp_path, "--data", str(tmp_path / "data")) as server:
+    with Server(tmp_path, "--data", str(tmp_path / "data")) as server:
         server.ask("topic.ensure", topic=TOPIC)
         seconds = publish(server, ROWS)
         print(f"published {ROWS} in {seconds:.0f} s, {ROWS / seconds:,.0f}/s")

@@ -21,7 +21,7 @@ from pyspark_penstock.reading import PenstockReader, RangePartition
 from pyspark_penstock.schema import COLUMNS
 from pyspark_penstock.streaming import PenstockStreamReader
 from tests.spark.conftest import MakeTopic
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 ALL = ReadAllAvailable()
 
@@ -299,7 +299,7 @@ def test_a_first_batch_run_again_from_an_unnamed_latest_is_refused(server: Serve
 
 
 def test_what_retention_removed_is_named_or_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with serve(tmp_path, "--data", str(tmp_path / "data"), "--retention-bytes", "20000") as server:
+    with Server(tmp_path, "--data", str(tmp_path / "data"), "--retention-bytes", "20000") as server:
         server.ask("topic.ensure", topic="t")
         topic = "projects/penstock/topics/t"
         head = _overrun(server, topic)
@@ -363,7 +363,7 @@ def test_a_read_goes_on_where_it_was_when_the_broker_comes_back(
     monkeypatch.setattr(Retries, "wait", lambda self, error: (broken.append(error), wait(self, error)))
     rows = 40_000
     flags = ("--data", str(tmp_path / "data"))
-    with serve(tmp_path, *flags) as server:
+    with Server(tmp_path, *flags) as server:
         server.ask("topic.ensure", topic="t")
         for first in range(0, rows, 10_000):
             server.publish("t", [b"%06d" % number + b"x" * 1000 for number in range(first, first + 10_000)])
@@ -376,7 +376,7 @@ def test_a_read_goes_on_where_it_was_when_the_broker_comes_back(
         batches = source.read(whole)
         found = [next(batches)]
         server.kill()
-    with serve(tmp_path, *flags, ports={"flight": port}):
+    with Server(tmp_path, *flags, ports={"flight": port}):
         found += batches
     numbers = [int(data[:6]) for each in found for data in each.column("data").to_pylist()]
     assert numbers == list(range(rows))

@@ -12,7 +12,7 @@ import pytest
 
 from tests.spark.conftest import MakeTopic
 from tests.spark.queries import failure, sentence
-from tests.spark.servers import Server, serve
+from tests.spark.servers import Server
 
 Load = Callable[..., Any]
 
@@ -67,7 +67,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("guarded")
     certificate, key = make_certificate(folder)
     settings = {"flight_tokens": "hush", "flight_tls_cert": str(certificate), "flight_tls_key": str(key)}
-    with serve(folder, "--memory", **settings) as running:
+    with Server(folder, "--memory", **settings) as running:
         running.rest("PUT", "projects/penstock/topics/guarded", {})
         running.rest_publish("projects/penstock/topics/guarded", b"secret", {})
         yield running, certificate

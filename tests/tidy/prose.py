@@ -1,12 +1,14 @@
-"""How wide the lines of prose in the pages are; tables, code blocks and a word of its own length excepted."""
+"""The pages: how wide their prose is, and that the files they name are there."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 PROSE_COLUMNS_MAX = 100
+NAMED_FILE = re.compile(r"`([a-z0-9_./*-]+\.(?:py|sql|sh|md)|[a-z_]+/[a-z0-9_./*-]*)`")
 LIST_MARKER = re.compile(r"([-*+]|\d+[.)]) ")
 
 
@@ -20,8 +22,8 @@ def width_faults(root: Path, files: Iterable[Path]) -> list[str]:
     ]
 
 
-def prose(text: str) -> Iterable[tuple[int, str]]:
-    """The numbered lines of a page that are neither in a code block nor in a table."""
+def prose(text: str, *, tables: bool = False) -> Iterable[tuple[int, str]]:
+    """The numbered lines of a page that are neither in a code block nor, unless asked for, in a table."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         opening = re.match(r"(```+|~~~+)", line.lstrip())
@@ -29,10 +31,26 @@ def prose(text: str) -> Iterable[tuple[int, str]]:
             fence = "" if line.strip() == fence else fence
         elif opening:
             fence = opening.group()
-        elif not line.lstrip().startswith("|"):
+        elif tables or not line.lstrip().startswith("|"):
             yield number, line
 
 
 def _is_one_word(line: str) -> bool:
     """A long address cannot be broken, so it may stand on a line of its own."""
     return len(LIST_MARKER.sub("", line.strip(), count=1).split()) == 1
+
+
+def named_file_faults(root: Path, files: Sequence[Path]) -> list[str]:
+    """Files and folders that a page names in code, by the end of their path, and that are not in the project."""
+    known = {f"/{path.relative_to(root)}" for path in files}
+    known |= {str(folder) for path in known for folder in Path(path).parents}
+    folders = {Path(path).name for path in known}
+    return [
+        f"{page.relative_to(root)}:{number}: there is no {name}"
+        for page in files
+        if page.suffix == ".md"
+        for number, line in prose(page.read_text(encoding="utf-8"), tables=True)
+        for name in NAMED_FILE.findall(line)
+        if "/" not in name or name.split("/")[0] in folders  # and not a name of a topic
+        if not any(fnmatch(path, f"*/{name.rstrip('/')}") for path in known)
+    ]

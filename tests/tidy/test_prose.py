@@ -1,4 +1,4 @@
-"""The width of prose, and proof that the rule can fail."""
+"""The width of prose and the files that pages name, and proof that each rule can fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.prose import width_faults
+from tests.tidy.prose import named_file_faults, width_faults
 from tests.tidy.sources import ROOT, build, project_files
 
 FITS = "word " * 19 + "words"
@@ -15,6 +15,10 @@ LONG = FITS + "s"
 
 def test_prose_wraps_at_100_columns() -> None:
     assert width_faults(ROOT, project_files()) == []
+
+
+def test_the_files_that_pages_name_are_there() -> None:
+    assert named_file_faults(ROOT, project_files()) == []
 
 
 @pytest.mark.parametrize(
@@ -49,3 +53,27 @@ def test_a_wide_line_is_found(tmp_path: Path, text: str) -> None:
 def test_tables_code_and_long_addresses_may_be_wide(tmp_path: Path, text: str) -> None:
     build(tmp_path, {"page.md": f"{text}\n", "code.py": f"# {LONG}\n"})
     assert width_faults(tmp_path, [tmp_path / "page.md", tmp_path / "code.py"]) == []
+
+
+@pytest.mark.parametrize("name", ["desk.py", "src/absent.py", "src/absent/", "queue/topic.py", "docs/*.sql"])
+def test_a_file_that_is_not_there_is_found(tmp_path: Path, name: str) -> None:
+    assert _faults_of_page(tmp_path, f"| in a table | `{name}` |") == [f"docs/page.md:1: there is no {name}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`broker.py`, `src/queue/broker.py` and `queue/broker.py`",
+        "`src/`, `queue/*` and `src/*/broker.py`",
+        "`projects/p/topics/t` is no file, nor is `broker.Broker`",
+        "```sh\ncat `absent.py`\n```",
+    ],
+)
+def test_files_that_are_there_may_be_named_by_the_end_of_their_path(tmp_path: Path, text: str) -> None:
+    assert _faults_of_page(tmp_path, text) == []
+
+
+def _faults_of_page(root: Path, text: str) -> list[str]:
+    files = {"src/queue/broker.py": "", "docs/page.md": text}
+    build(root, files)
+    return named_file_faults(root, [root / name for name in files])

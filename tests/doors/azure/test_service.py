@@ -154,7 +154,7 @@ FOO = RULE.format("*").replace("GET,PUT", "GET,FOO")
         (f"<Cors>{RULE.format('*').replace('x-ms-meta-*', 'a*,b*,c*')}</Cors>", VALUE),
     ],
 )
-def test_properties_that_cannot_be(azure: Harness, inner: str, code: str) -> None:
+def test_wrong_service_properties_are_refused(azure: Harness, inner: str, code: str) -> None:
     body = f"<StorageServiceProperties>{inner}</StorageServiceProperties>".encode()
     answer = azure.ask("PUT", PROPERTIES, body)
     assert (answer.status, answer.code) == (400, code)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.flight.flight_server import Client, FlightServer, served, talking
+from tests.doors.flight.flight_server import Client, FlightServer, talking
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlightServer]:
     folder = tmp_path_factory.mktemp("disk")
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlightServer]:
-    with served(tmp_path_factory.mktemp("memory"), "--memory") as server:
+    with FlightServer(tmp_path_factory.mktemp("memory"), "--memory") as server:
         yield server
 
 

@@ -1,7 +1,4 @@
-"""A real server process with its Flight door open, and a client that speaks to it as any Flight client would.
-
-The rule kept here: free ports, processes ended by their own id, and a server's log shown when it does not answer.
-"""
+"""A real server process with its Flight door open, and a client that speaks to it as any Flight client would."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ import pyarrow.flight as flight
 
 from tests.server_process import SECONDS, ServerProcess
 
-OTHERS = ("--pubsub-port=0", "--http-port=0", "--azure-port=off", "--text-port=off")
 MAP = pa.map_(pa.string(), pa.string())
 
 
@@ -124,8 +120,18 @@ def messages(numbers: Sequence[int]) -> pa.RecordBatch:
 
 
 class FlightServer(ServerProcess):
-    def __init__(self, folder: Path, *arguments: str, port: int = 0, **environment: str) -> None:
-        super().__init__(folder, "flight", OTHERS, *arguments, port=port, **environment)
+    ends_clean = True
+
+    def __init__(self, folder: Path, *arguments: str, **options: Any) -> None:
+        super().__init__(folder, *arguments, doors=["flight", "pubsub", "http"], **options)
+
+    @property
+    def address(self) -> str:
+        return self.addresses["flight"]
+
+    @property
+    def port(self) -> int:
+        return self.place("flight")[1]
 
     def reader(self) -> psutil.Process:
         """The process that serves Flight; there is one since the first client came."""
@@ -156,16 +162,6 @@ class FlightServer(ServerProcess):
         with urllib.request.urlopen(request, timeout=SECONDS) as response:
             found: bytes = response.read()
             return found
-
-
-@contextmanager
-def served(folder: Path, *arguments: str, **options: Any) -> Iterator[FlightServer]:
-    server = FlightServer(folder, *arguments, **options)
-    try:
-        yield server
-    finally:
-        if server.process.returncode is None:
-            assert server.stop() == 0, server.log()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.flight.flight_server import Client, FlightServer, Refused, served, talking
+from tests.doors.flight.flight_server import Client, FlightServer, Refused, talking
 
 T = "projects/penstock/topics/"
 
@@ -128,7 +128,7 @@ def test_bad_names_and_unknown_topics(client: Client) -> None:
 
 
 def test_cursors_survive_a_power_cut(folder: Path) -> None:
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         with talking(server) as client:
             client.fill("kept", 300, per_batch=50)
             client.act("cursor.open", name="a", offsets={"kept": 120})

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,15 +16,10 @@ import pyarrow.flight as flight
 import pytest
 import trustme
 
-from tests.doors.flight.flight_server import (
-    SECONDS,
-    FlightServer,
-    Refused,
-    messages,
-    served,
-    talking,
-    until,
-)
+from tests.doors.flight.flight_server import FlightServer, Refused, messages, talking, until
+from tests.server_process import SECONDS, refused
+
+OTHERS_CLOSED = ("--pubsub-port=off", "--azure-port=off", "--text-port=off", "--http-port=off")
 
 
 def answers(server: FlightServer) -> bool:
@@ -40,7 +33,7 @@ def answers(server: FlightServer) -> bool:
 
 
 def test_a_killed_reader_process_is_replaced_at_the_same_address(folder: Path) -> None:
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         with talking(server) as client:
             client.fill("stays", 100)
         for _ in range(2):
@@ -56,7 +49,7 @@ def test_a_killed_reader_process_is_replaced_at_the_same_address(folder: Path) -
 
 
 def test_there_is_no_reader_process_before_the_first_client(folder: Path) -> None:
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         assert json.loads(server.fetch("http", "/ready"))["ready"] is True
         assert server.readers() == []
         with talking(server) as first, talking(server) as second:
@@ -67,14 +60,14 @@ def test_there_is_no_reader_process_before_the_first_client(folder: Path) -> Non
 
 
 def test_everybody_who_comes_at_once_is_served(folder: Path) -> None:
-    with served(folder, "--memory") as server, ThreadPoolExecutor(20) as crowd:
+    with FlightServer(folder, "--memory") as server, ThreadPoolExecutor(20) as crowd:
         for visit in [crowd.submit(until, lambda: answers(server), "an answer") for _ in range(20)]:
             visit.result()
         assert len(server.readers()) == 1
 
 
 def test_a_server_that_saw_no_client_stops_and_leaves_its_port(folder: Path) -> None:
-    with served(folder, "--memory") as server:
+    with FlightServer(folder, "--memory") as server:
         port = server.port
         assert server.stop() == 0
     with socket.socket() as probe:
@@ -83,14 +76,14 @@ def test_a_server_that_saw_no_client_stops_and_leaves_its_port(folder: Path) -> 
 
 
 def test_a_client_that_says_nothing_and_leaves(folder: Path) -> None:
-    with served(folder, "--memory") as server:
+    with FlightServer(folder, "--memory") as server:
         socket.create_connection(("127.0.0.1", server.port)).close()
         until(lambda: answers(server), "the door answering")
         assert server.stop() == 0
 
 
 def test_a_server_is_stopped_while_its_reader_process_starts(folder: Path) -> None:
-    with served(folder, "--memory") as server, socket.create_connection(("127.0.0.1", server.port)):
+    with FlightServer(folder, "--memory") as server, socket.create_connection(("127.0.0.1", server.port)):
         until(lambda: len(server.readers()) == 1, "the reader process")
         assert server.stop() == 0
         assert "did not finish" not in server.log()
@@ -124,17 +117,15 @@ def test_a_killed_server_leaves_nothing_behind(folder: Path) -> None:
 
 
 def test_two_servers_do_not_share_a_port(memory: FlightServer) -> None:
-    others = ["--pubsub-port=off", "--azure-port=off", "--text-port=off", "--http-port=off"]
-    command = [sys.executable, "-m", "penstock", "serve", "--memory", *others, f"--flight-port={memory.port}"]
-    second = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert second.returncode == 1
+    code, said = refused("serve", "--memory", *OTHERS_CLOSED, f"--flight-port={memory.port}")
+    assert code == 1
     expected = f"penstock: cannot open the flight door on 127.0.0.1:{memory.port}: Address already in use"
-    assert second.stderr.strip().splitlines()[-1] == expected
+    assert said.strip().splitlines()[-1] == expected
     assert answers(memory)
 
 
 def test_a_fixed_port_is_taken_again_after_a_restart(folder: Path) -> None:
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         with talking(server) as client:
             client.fill("again", 5)
         port = server.port
@@ -146,7 +137,7 @@ def test_a_fixed_port_is_taken_again_after_a_restart(folder: Path) -> None:
 
 
 def test_streams_are_finished_before_the_server_stops(folder: Path) -> None:
-    with served(folder, "--data", str(folder / "data")) as server, talking(server) as client:
+    with FlightServer(folder, "--data", str(folder / "data")) as server, talking(server) as client:
         client.act("topic.ensure", topic="long")
         body = pa.record_batch({"data": pa.array([b"x" * 20_000] * 250, pa.binary())})
         client.put({"topic": "long"}, [body] * 8)
@@ -161,7 +152,7 @@ def test_streams_are_finished_before_the_server_stops(folder: Path) -> None:
 
 
 def test_a_long_poll_does_not_hold_up_the_end(folder: Path) -> None:
-    with served(folder, "--memory") as server, talking(server) as client:
+    with FlightServer(folder, "--memory") as server, talking(server) as client:
         client.fill("wait", 1)
         polling = threading.Thread(
             target=lambda: client.act("bounds", topics=["wait"], after={"wait": 1}, wait_seconds=30)
@@ -196,7 +187,7 @@ def test_without_pyarrow_the_door_stays_closed(folder: Path) -> None:
         "found = u.find_spec\n"
         "u.find_spec = lambda name, package=None: None if name == 'pyarrow' else found(name, package)\n"
     )
-    with served(folder, "--memory", PYTHONPATH=str(hidden)) as server:
+    with FlightServer(folder, "--memory", environment={"PYTHONPATH": str(hidden)}) as server:
         assert "flight" not in server.addresses
         assert json.loads(server.fetch("http", "/ready"))["ready"] is True
         assert server.log().count("pip install penstock[flight]") == 1
@@ -206,7 +197,7 @@ def test_without_pyarrow_the_door_stays_closed(folder: Path) -> None:
 
 
 def test_tokens_are_asked_for(folder: Path) -> None:
-    with served(folder, "--memory", PENSTOCK_FLIGHT_TOKENS="first,second") as server:
+    with FlightServer(folder, "--memory", flight_tokens="first,second") as server:
         for token in ("first", "second"):
             with talking(server, token=token) as client:
                 client.fill("guarded", 3)
@@ -232,8 +223,8 @@ def test_tls(folder: Path) -> None:
     issued.private_key_pem.write_to_path(key)
     certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     authority.cert_pem.write_to_path(root)
-    tls = {"PENSTOCK_FLIGHT_TLS_CERT": str(certificate), "PENSTOCK_FLIGHT_TLS_KEY": str(key)}
-    with served(folder, "--memory", **tls) as server:
+    tls = {"flight_tls_cert": str(certificate), "flight_tls_key": str(key)}
+    with FlightServer(folder, "--memory", **tls) as server:
         with talking(server, tls_root_certs=root.read_bytes()) as client:
             client.fill("secret", 3)
             assert client.get(topic="secret", first=0, until=3).num_rows == 3
@@ -242,10 +233,7 @@ def test_tls(folder: Path) -> None:
 
 def test_a_certificate_that_cannot_be_used(folder: Path) -> None:
     (folder / "cert.pem").write_text("not a certificate")
-    others = ["--pubsub-port=off", "--azure-port=off", "--text-port=off", "--http-port=off"]
-    command = [sys.executable, "-m", "penstock", "serve", "--memory", *others, "--flight-port=0"]
-    environment = {**os.environ, "PENSTOCK_FLIGHT_TLS_CERT": str(folder / "cert.pem")}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
-    assert ended.returncode == 1
-    assert "cannot open the flight door: flight_tls_cert and flight_tls_key cannot be used" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    flags = ["--memory", *OTHERS_CLOSED, "--flight-port=0"]
+    code, said = refused("serve", *flags, flight_tls_cert=str(folder / "cert.pem"))
+    assert code == 1
+    assert "cannot open the flight door: flight_tls_cert and flight_tls_key cannot be used" in said

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from tests.doors.flight.flight_server import MAP, Client, Refused, messages, served, talking
+from tests.doors.flight.flight_server import MAP, Client, FlightServer, Refused, messages, talking
 
 T = "projects/penstock/topics/"
 LARGE_MAP = pa.map_(pa.large_string(), pa.large_string())
@@ -231,7 +231,7 @@ def test_a_failure_behind_the_first_batch_is_told_in_its_answer(client: Client) 
 
 @pytest.mark.kill
 def test_once_holds_over_a_power_cut(folder: Path) -> None:
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         key = {"topic": "cut", "once": {"producer": "q", "epoch": 2}}
         batches = [messages(range(first, first + 100)) for first in range(0, 500, 100)]
         with talking(server) as client:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from tests.doors.flight.flight_server import MAP, Client, FlightServer, Refused, messages, served, talking, until
+from tests.doors.flight.flight_server import MAP, Client, FlightServer, Refused, messages, talking, until
 
 CANONICAL = pa.schema(
     [
@@ -194,7 +194,7 @@ def test_columns_that_follow_from_the_place_are_those_of_the_messages(either: Cl
 
 
 def test_what_was_written_is_read_after_a_restart(folder: Path) -> None:
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         with talking(server) as client:
             client.fill("kept", 500)
             before = client.get(topic="kept", first=0, until=500)
@@ -207,7 +207,7 @@ def test_what_was_written_is_read_after_a_restart(folder: Path) -> None:
 @pytest.mark.parametrize("store", ["disk", "memory"])
 def test_what_is_no_longer_kept_is_named(folder: Path, store: str) -> None:
     where = ["--data", str(folder / "data")] if store == "disk" else ["--memory"]
-    with served(folder, "--retention-seconds", "0", *where) as server, talking(server) as client:
+    with FlightServer(folder, "--retention-seconds", "0", *where) as server, talking(server) as client:
         client.act("topic.ensure", topic="short")
         client.act("cursor.open", name="reader", offsets={"short": 0})
         client.fill("short", 40, per_batch=10)

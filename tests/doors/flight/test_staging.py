@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from tests.doors.flight.flight_server import MAP, Client, FlightServer, Refused, messages, served, talking, until
+from tests.doors.flight.flight_server import MAP, Client, FlightServer, Refused, messages, talking, until
 
 STAGING = "projects/penstock/topics/penstock-staging"
 T = "projects/penstock/topics/"
@@ -97,7 +97,7 @@ def test_decisions_that_cannot_be(client: Client) -> None:
 @pytest.mark.parametrize("victim", ["server", "reader"])
 def test_a_decision_is_carried_out_whoever_is_killed(folder: Path, victim: str) -> None:
     total = 60_000
-    with served(folder, "--data", str(folder / "data")) as server:
+    with FlightServer(folder, "--data", str(folder / "data")) as server:
         with talking(server) as client:
             client.act("topic.ensure", topic="target")
             parts = [stage(client, "target", [messages(range(first, first + 5000))]) for first in range(0, total, 5000)]

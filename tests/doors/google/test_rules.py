@@ -92,6 +92,8 @@ def test_an_old_receipt_is_no_error_where_delivery_is_ordinary(client: Client) -
     (received,) = client.pull(name)
     client.ack(name, received)
     client.ack(name, received)
+    client.publish(topic, b"y")
+    assert [each.message.data for each in client.pull(name)] == [b"y"], "what was acked stays acked"
 
 
 def test_a_stream_that_acks_for_another_subscription_is_refused(client: Client) -> None:

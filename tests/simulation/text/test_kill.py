@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.text_server import Plug, serve
+from tests.acceptance.text_server import Plug, TextServer
 
 QUEUE, DONE = b"work", b"done"
 GONE = (OSError, EOFError)
@@ -98,7 +98,7 @@ def test_no_confirmed_message_is_lost_and_no_acknowledged_one_returns(
     chance, history, numbers = random.Random(seed), History(), [[0], [0]]
     data = ("--data", str(tmp_path / "data"), "--log-level", "error")
     for _ in range(kills):
-        with serve(tmp_path, *data) as server:
+        with TextServer(tmp_path, *data) as server:
             clients = [
                 threading.Thread(target=produce, args=(server.address, name, history, place), daemon=True)
                 for name, place in zip("ab", numbers, strict=True)
@@ -109,7 +109,7 @@ def test_no_confirmed_message_is_lost_and_no_acknowledged_one_returns(
             server.kill()
             for client in clients:
                 client.join(30)
-    with serve(tmp_path, *data) as server:
+    with TextServer(tmp_path, *data) as server:
         left = drain(server.address)
         assert server.stop() == 0
     remaining = set(left)

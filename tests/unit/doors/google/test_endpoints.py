@@ -184,6 +184,6 @@ def test_the_parts_of_an_endpoint() -> None:
     assert parse("http://[2001:db8::1]").authority == "[2001:db8::1]"
 
 
-def test_unwrapping() -> None:
+def test_an_ipv4_address_inside_ipv6_is_unwrapped() -> None:
     assert str(unwrapped(ip_address("::ffff:1.2.3.4"))) == "1.2.3.4"
     assert str(unwrapped(ip_address("2606:4700::1"))) == "2606:4700::1"

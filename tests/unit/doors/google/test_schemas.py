@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.doors.google.avro import AvroSchema
 from penstock.doors.google.protofile import ProtoSchema
 
+VALUES = {"string": "x", "int32": 1, "bool": True, "double": 1.5, "bytes": "eA=="}
 WHOLE = """
 syntax = "proto3";  // a comment
 package a.b;
@@ -90,12 +91,30 @@ def test_a_definition_that_is_none(definition: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_no_text_does_anything_but_parse_or_be_refused(text: str) -> None:
+def test_any_text_is_a_definition_that_takes_the_empty_message_or_refused(text: str) -> None:
     for start in ("", 'syntax = "proto3"; message A {'):
         try:
-            ProtoSchema(start + text)
+            schema = ProtoSchema(start + text)
         except ValueError:
             continue
+        schema.check_binary(b"")
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(VALUES)), st.sampled_from("abcd"), st.integers(-1, 6)), max_size=4))
+def test_fields_are_a_definition_exactly_if_their_names_and_numbers_are_distinct(
+    fields: list[tuple[str, str, int]],
+) -> None:
+    lines = [f"{kind} {name} = {number};" for kind, name, number in fields]
+    definition = f'syntax = "proto3"; message A {{ {" ".join(lines)} }}'
+    names, numbers = {name for _, name, _ in fields}, {number for *_, number in fields}
+    if not len(names) == len(numbers) == len(fields) or min(numbers, default=1) < 1:
+        with pytest.raises(ValueError, match="not valid"):
+            ProtoSchema(definition)
+        return
+    schema = ProtoSchema(definition)
+    schema.check_json(json.dumps({name: VALUES[kind] for kind, name, _ in fields}).encode())
+    with pytest.raises(Exception):  # noqa: B017 - whatever the library raises
+        schema.check_json(b'{"e": 1}')
 
 
 RECORD = {
