@@ -31,7 +31,16 @@ def check_pipeline(pipeline: Pipeline, *, offline: bool, deep: bool) -> tuple[li
     if not offline:
         remarks += _check_topics(pipeline, problems)
     if deep and not problems:
-        _analyse(pipeline, problems)
+        from penstock.spark.session import SparkAddress, open_session
+
+        with TemporaryDirectory(prefix="penstock-check-") as folder:
+            log = Path(folder) / "log"
+            session = open_session(f"check {pipeline.name}", pipeline.spark, SparkAddress("local[1]"), log=log)
+            try:
+                for flow in pipeline.flows:
+                    flow.kind.analyse(session, pipeline, flow, problems)
+            finally:
+                session.stop()
     elif not deep and any(flow.kind.needs_analysis for flow in pipeline.flows):
         remarks.append("the SQL was not analysed; --deep does that, and starts Spark for it")
     return problems.sentences, remarks
@@ -50,7 +59,9 @@ def _check_source(pipeline: Pipeline, flow: Flow, problems: Problems) -> None:
 
 def _check_topics(pipeline: Pipeline, problems: Problems) -> list[str]:
     """Whether the topics that are read are there; a topic that another flow makes need not be."""
-    from pyspark_penstock.errors import UnreachableError
+    from pyspark_penstock.client import BrokerClient
+    from pyspark_penstock.errors import PenstockError, UnreachableError
+    from pyspark_penstock.options import parse
 
     written = [flow.kind.output.topic for flow in pipeline.flows]
     made = {topic.rpartition("/")[2] for topic in written if topic}
@@ -58,36 +69,12 @@ def _check_topics(pipeline: Pipeline, problems: Problems) -> list[str]:
         wanted = [topic for topic in flow.source.topics if topic.rpartition("/")[2] not in made]
         if any(sentence.startswith(f"flow {flow.name}: options") for sentence in problems.sentences):
             continue  # with such options no broker is reached
-        try:
-            for topic in wanted:
-                _check_topic(pipeline, flow, topic, problems)
-        except UnreachableError:
-            return [f"no broker answers at {pipeline.endpoint}; the topics were not looked for"]
+        for topic in wanted:
+            options = parse({"retryTimeoutSeconds": BROKER_SECONDS} | pipeline.source_options(flow))
+            try:
+                BrokerClient(options.access).ask("bounds", topics=[topic])
+            except UnreachableError:
+                return [f"no broker answers at {pipeline.endpoint}; the topics were not looked for"]
+            except PenstockError as error:
+                problems.add(f"flow {flow.name}", error.sentence)
     return []
-
-
-def _check_topic(pipeline: Pipeline, flow: Flow, topic: str, problems: Problems) -> None:
-    from pyspark_penstock.client import BrokerClient
-    from pyspark_penstock.errors import PenstockError, UnreachableError
-    from pyspark_penstock.options import parse
-
-    options = parse({"retryTimeoutSeconds": BROKER_SECONDS} | pipeline.source_options(flow))
-    try:
-        BrokerClient(options.access).ask("bounds", topics=[topic])
-    except UnreachableError:
-        raise
-    except PenstockError as error:
-        problems.add(f"flow {flow.name}", error.sentence)
-
-
-def _analyse(pipeline: Pipeline, problems: Problems) -> None:
-    from penstock.spark.session import SparkAddress, open_session
-
-    with TemporaryDirectory(prefix="penstock-check-") as folder:
-        log = Path(folder) / "log"
-        session = open_session(f"check {pipeline.name}", pipeline.spark, SparkAddress("local[1]"), log=log)
-        try:
-            for flow in pipeline.flows:
-                flow.kind.analyse(session, pipeline, flow, problems)
-        finally:
-            session.stop()

@@ -40,7 +40,6 @@ class PublishTask:
         self.options = options
         self.producer = producer
         self.epoch = epoch
-        self.rows = 0  # that went by
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -55,18 +54,20 @@ class PublishTask:
         assert context is not None
         once = {"producer": f"{self.producer}/{context.partitionId()}", "epoch": self.epoch}
         upload = Upload(BrokerClient(asked.access), {"topic": asked.sink_topic, "once": once, "stage": False})
-        upload.send(chunks(self._passing(batches), asked.rows_per_request))
+        rows = 0  # that went by
+
+        def counted() -> Iterator[Any]:
+            nonlocal rows
+            for batch in batches:
+                rows += batch.num_rows
+                yield batch
+
+        upload.send(chunks(counted(), asked.rows_per_request))
         answered = sum(each["rows"] for each in upload.published)
-        if answered != self.rows:
+        if answered != rows:
             raise ValueError(
                 f"penstock: {answered} rows were published under the name of this part before, and now it has "
-                f"{self.rows}; what is published again must be the same"
+                f"{rows}; what is published again must be the same"
             )
         fresh = sum(each["rows"] for each in upload.published if not each["repeated"])
         yield pa.RecordBatch.from_pydict({"published": [fresh], "repeated": [answered - fresh]})
-
-    def _passing(self, batches: Iterator[Any]) -> Iterator[Any]:
-        self.rows = 0
-        for batch in batches:
-            self.rows += batch.num_rows
-            yield batch

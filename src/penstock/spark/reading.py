@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -88,15 +88,15 @@ def build_pipeline(content: Mapping[str, object], *, folder: Path, name: str) ->
         problems.add("pipeline: name", f'"{pipeline_name}" may hold letters, digits, "-" and "_" only')
     state = absolute(head.state, folder)
     confs = _confs(content.get("spark", {}), problems)
-    flows = _flows(content.get("flows"), folder, state, problems)
+    tables = content.get("flows")
+    if not isinstance(tables, dict) or not tables:
+        problems.add("", "there are no flows; begin one with [flows.NAME]")
+        tables = {}
+    read = [_flow(each, table, folder, state, problems) for each, table in tables.items()]
+    flows = tuple(flow for flow in read if flow is not None)
     _refuse_shared_places(flows, problems)
     pipeline = Pipeline(
-        name=pipeline_name,
-        folder=str(folder),
-        endpoint=head.endpoint,
-        state=state,
-        spark=confs,
-        flows=tuple(flows),
+        name=pipeline_name, folder=str(folder), endpoint=head.endpoint, state=state, spark=confs, flows=flows
     )
     return (None if problems else pipeline), problems.sentences
 
@@ -123,14 +123,6 @@ def _flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in values.items():
         flat |= _flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return flat
-
-
-def _flows(values: object, folder: Path, state: str, problems: Problems) -> list[Flow]:
-    if not isinstance(values, dict) or not values:
-        problems.add("", "there are no flows; begin one with [flows.NAME]")
-        return []
-    found = [_flow(name, table, folder, state, problems) for name, table in values.items()]
-    return [flow for flow in found if flow is not None]
 
 
 def _flow(name: str, values: object, folder: Path, state: str, problems: Problems) -> Flow | None:
@@ -188,7 +180,7 @@ def _trigger(text: str, where: str, problems: Problems) -> Trigger:
     return Trigger(milliseconds=int(float(number) * scale))
 
 
-def _refuse_shared_places(flows: list[Flow], problems: Problems) -> None:
+def _refuse_shared_places(flows: Iterable[Flow], problems: Problems) -> None:
     """Two flows that keep their progress or their files in one folder would take each other's for their own."""
     seen: dict[tuple[str, str], str] = {}
     for flow in flows:

@@ -72,10 +72,8 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
             options["topicPattern"] = source.pattern
         else:
             options["topic" if len(source.topics) == 1 else "topics"] = ",".join(source.topics)
-        if not any(key.lower().startswith("starting") for key in given):
-            options["startingOffsets"] = (
-                "earliest"  # a pipeline takes all there is, unless the user says where to begin
-            )
+        if not any(key.lower().startswith("starting") for key in given):  # else the user says where to begin
+            options["startingOffsets"] = "earliest"
         if flow.kind.columns:
             options["columns"] = ",".join(flow.kind.columns)
         return options | given

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.spark.publishing import ensure_topic
-from penstock.spark.records import Flow, Pipeline
+from penstock.spark.records import Pipeline
 from penstock.spark.runs import FailedRun, Progress, Run, Summary
 
 if TYPE_CHECKING:
@@ -38,11 +38,15 @@ class Outcome(NamedTuple):
 def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: threading.Event, logs: Path) -> Outcome:
     """Start every flow, watch until the last has ended or `stop` is set."""
     refused = make_topics(pipeline)
-    runs = [
-        FailedRun(flow, refused[flow.name]) if flow.name in refused else _started(session, pipeline, flow, stop)
-        for flow in pipeline.flows
-        if not stop.is_set()
-    ]
+    runs: list[Run] = []
+    for flow in pipeline.flows:
+        if stop.is_set():
+            break
+        try:
+            failed = flow.name in refused
+            runs.append(FailedRun(flow, refused[flow.name]) if failed else flow.kind.run(session, pipeline, flow, stop))
+        except Exception as error:  # noqa: BLE001 - whatever Spark or a user's function raises, the other flows start
+            runs.append(FailedRun(flow, error))
     try:
         progress = _progress(runs)
         while any(each.active for each in progress.values()) and not stop.wait(LOOK_SECONDS):
@@ -50,7 +54,7 @@ def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: th
             show(progress, time.monotonic())
     finally:
         for run in runs:
-            run.stop()  # one that has ended does not mind
+            run.stop()  # also one that has ended
     progress = _progress(runs)
     show(progress, time.monotonic())
     for run in runs:
@@ -78,13 +82,6 @@ def make_topics(pipeline: Pipeline) -> dict[str, BaseException]:
         except PenstockError as error:
             refused[flow.name] = error
     return refused
-
-
-def _started(session: SparkSession, pipeline: Pipeline, flow: Flow, stop: threading.Event) -> Run:
-    try:
-        return flow.kind.run(session, pipeline, flow, stop)
-    except Exception as error:  # noqa: BLE001 - whatever Spark or a user's function raises, the other flows start
-        return FailedRun(flow, error)
 
 
 def _logged(progress: Mapping[str, Progress], logs: Path) -> dict[str, Path]:

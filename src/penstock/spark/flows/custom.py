@@ -64,7 +64,14 @@ class Custom(FlowKind, kw_only=True):
     # ------------------------------------------------------------------ what the file says
 
     def resolve(self, folder: Path, where: str, problems: Problems) -> None:
-        self._resolve_target(folder, f"{where}: to", problems)
+        target, to = self.target, f"{where}: to"
+        chosen = [name for name in SINKS if getattr(target, name)]
+        if len(chosen) != 1:
+            problems.add(to, f"give exactly one of {', '.join(SINKS)}, not {' and '.join(chosen) or 'none'}")
+        if target.partition_by and not (target.parquet or target.delta):
+            problems.add(to, "partition_by is for parquet and delta")
+        target.parquet = absolute(target.parquet, folder) if target.parquet else None
+        target.delta = absolute(target.delta, folder) if target.delta else None
         ways = [key for key in ("sql", "sql_file", "python") if getattr(self, key) is not None]
         if len(ways) > 1:
             problems.add(where, f"give one of {' and '.join(ways)}, not all of them")
@@ -79,16 +86,6 @@ class Custom(FlowKind, kw_only=True):
                 return
         if self.sql is not None and not re.search(rf"\b{VIEW}\b", self.sql, re.IGNORECASE):
             problems.add(f"{where}: {'sql_file' if self.sql_file else 'sql'}", "it reads nothing; select FROM source")
-
-    def _resolve_target(self, folder: Path, where: str, problems: Problems) -> None:
-        target = self.target
-        chosen = [name for name in SINKS if getattr(target, name)]
-        if len(chosen) != 1:
-            problems.add(where, f"give exactly one of {', '.join(SINKS)}, not {' and '.join(chosen) or 'none'}")
-        if target.partition_by and not (target.parquet or target.delta):
-            problems.add(where, "partition_by is for parquet and delta")
-        target.parquet = absolute(target.parquet, folder) if target.parquet else None
-        target.delta = absolute(target.delta, folder) if target.delta else None
 
     # ------------------------------------------------------------------ running it
 
@@ -146,11 +143,17 @@ class Custom(FlowKind, kw_only=True):
 
     def analyse(self, session: SparkSession, pipeline: Pipeline, flow: Flow, problems: Problems) -> None:
         """Let Spark plan the flow, and look at the columns that come out."""
+        from pyspark_penstock.schema import check_sink
+
         where = f"flow {flow.name}"
         try:
             frame = read_stream(session, pipeline, flow) if flow.source.format else self._empty_stream(session)
             changed = self.transform(frame, pipeline)
-            self._check_columns(changed, where, problems)
+            if self.target.topic:
+                check_sink(changed.schema, self.target.topic)
+            for name in self.target.partition_by:
+                if name not in changed.columns:
+                    problems.add(f"{where}: to", f"partition_by names {name}; there are {', '.join(changed.columns)}")
             self._check_operations(changed)
         except PenstockError as error:
             problems.add(where, error.message)
@@ -169,15 +172,6 @@ class Custom(FlowKind, kw_only=True):
         stream = session.readStream.format("rate").option("rowsPerSecond", 1).load()
         columns = parse({key: str(value) for key, value in self.options.items()}).columns
         return stream.select(*(F.lit(None).cast(known[name]).alias(name) for name in columns))
-
-    def _check_columns(self, frame: DataFrame, where: str, problems: Problems) -> None:
-        from pyspark_penstock.schema import check_sink
-
-        if self.target.topic:
-            check_sink(frame.schema, self.target.topic)
-        for name in self.target.partition_by:
-            if name not in frame.columns:
-                problems.add(f"{where}: to", f"partition_by names {name}; there are {', '.join(frame.columns)}")
 
     def _check_operations(self, frame: Any) -> None:
         """What Spark looks at only when a query starts: whether a stream can do this in this mode."""
