@@ -41,7 +41,12 @@ def check_draft(draft: Draft, limits: Limits) -> int:
     if attributes:
         size += _check_attributes(attributes, limits)
     if ordering_key:
-        size += _check_ordering_key(ordering_key, limits)
+        if not isinstance(ordering_key, str):
+            raise InvalidArgumentError("Ordering key must be a string")
+        length = _utf8_length(ordering_key)
+        if limits.ordering_key_max_bytes and length > limits.ordering_key_max_bytes:
+            raise InvalidArgumentError(f"Ordering key exceeds maximum of {limits.ordering_key_max_bytes} bytes")
+        size += length
     if limits.message_max_bytes and size > limits.message_max_bytes:
         most = limits.message_max_bytes
         allowed = f"{most // MIB}MB" if most % MIB == 0 else f"{most} bytes"
@@ -75,15 +80,6 @@ def _check_attributes(attributes: dict[str, str], limits: Limits) -> int:
             raise InvalidArgumentError(f"Attribute value exceeds maximum of {limits.attribute_value_max_bytes} bytes")
         size += length
     return size
-
-
-def _check_ordering_key(key: str, limits: Limits) -> int:
-    if not isinstance(key, str):
-        raise InvalidArgumentError("Ordering key must be a string")
-    length = _utf8_length(key)
-    if limits.ordering_key_max_bytes and length > limits.ordering_key_max_bytes:
-        raise InvalidArgumentError(f"Ordering key exceeds maximum of {limits.ordering_key_max_bytes} bytes")
-    return length
 
 
 def _utf8_length(text: str) -> int:

@@ -64,8 +64,13 @@ def publish(
         answered = _answered(topic, once, len(drafts))
         if answered is not None:
             return answered
+    # Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be.
     if limits.refuse_when_full and (limits.queue_max_messages or limits.queue_max_bytes):
-        _refuse_beyond_caps(ledger, topic, sizes)
+        size = sum(sizes)
+        for subscription in _near_caps(limits, topic, len(sizes), size):
+            if _room(limits, topic, subscription, sizes, size) < len(sizes):
+                ledger.refuse("capacity")
+                raise ResourceExhaustedError(f"Queue is full: {subscription.name}")
     return append(ledger, topic, now, drafts, sizes, once or NOT_ONCE)
 
 
@@ -80,7 +85,11 @@ def append(
         return Appended(topic.first_id, first, 0)
     discards = []
     if not limits.refuse_when_full and (limits.queue_max_messages or limits.queue_max_bytes):
-        discards = _discards(ledger, topic, sizes, size)
+        for subscription in _near_caps(limits, topic, len(sizes), size):
+            taken = _room(limits, topic, subscription, sizes, size)
+            if taken < len(sizes):
+                discards.append((subscription.number, first + taken, sum(sizes[taken:])))
+                subscription.counts.drop("capacity", len(sizes) - taken)
     stored = bool(topic.readers) or ledger.retention_seconds(topic) > 0 or topic.number in ledger.state.topic_snapshots
     messages = _messages(topic, at, drafts, sizes) if stored else []
     if not stored and topic.head < topic.tail:
@@ -124,25 +133,6 @@ def _answered(topic: Topic, once: Once, count: int) -> Appended | None:
 
 
 # ---------------------------------------------------------------------- caps on the backlog (BR-022)
-
-
-def _refuse_beyond_caps(ledger: Ledger, topic: Topic, sizes: Sequence[int]) -> None:
-    """Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be."""
-    size = sum(sizes)
-    for subscription in _near_caps(ledger.limits, topic, len(sizes), size):
-        if _room(ledger.limits, topic, subscription, sizes, size) < len(sizes):
-            ledger.refuse("capacity")
-            raise ResourceExhaustedError(f"Queue is full: {subscription.name}")
-
-
-def _discards(ledger: Ledger, topic: Topic, sizes: Sequence[int], size: int) -> list[tuple[int, int, int]]:
-    discards = []
-    for subscription in _near_caps(ledger.limits, topic, len(sizes), size):
-        taken = _room(ledger.limits, topic, subscription, sizes, size)
-        if taken < len(sizes):
-            discards.append((subscription.number, topic.tail + taken, sum(sizes[taken:])))
-            subscription.counts.drop("capacity", len(sizes) - taken)
-    return discards
 
 
 def _near_caps(limits: Limits, topic: Topic, count: int, size: int) -> Iterable[Subscription]:

@@ -234,7 +234,10 @@ class Selection:
     def _scan(self, room: Room) -> None:
         plan, tail = self.plan, self.topic.tail
         for _ in range(room.scan):
-            self._jump_skips()
+            for first, until in self.subscription.skips:
+                if first > plan.until:
+                    break
+                plan.until = max(plan.until, until)
             if plan.until >= tail or len(plan.messages) >= room.messages:
                 return
             message = self._find(plan.until)
@@ -247,12 +250,6 @@ class Selection:
                 return
             plan.until += 1
         plan.cut = True
-
-    def _jump_skips(self) -> None:
-        for first, until in self.subscription.skips:
-            if first > self.plan.until:
-                return
-            self.plan.until = max(self.plan.until, until)
 
     def _place(self, message: Message, room: Room) -> bool:
         """Decide on one message of the log; False to stop before it."""

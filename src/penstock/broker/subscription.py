@@ -181,7 +181,12 @@ class Subscription:
                 leased_bytes += entry.size
             timers.leave(entry.timer)
             if entry.key:
-                self._leave_lane(offset, entry.key, at)
+                lane = self.lanes[entry.key]
+                lane.leave(offset)
+                if lane:
+                    self._queue_lane(entry.key, at)
+                else:
+                    del self.lanes[entry.key]
         self.settled += count
         self.settled_bytes += size
         self.in_flight -= leased
@@ -284,14 +289,6 @@ class Subscription:
             self.timers.meet(offset, entry, entry.due)
         else:
             heappush(self.lane_ready, (offset, key))
-
-    def _leave_lane(self, offset: int, key: str, at: int) -> None:
-        lane = self.lanes[key]
-        lane.leave(offset)
-        if lane:
-            self._queue_lane(key, at)
-        else:
-            del self.lanes[key]
 
     def wake(self, offset: int, at: int) -> None:
         """The timer of a waiting message has come due."""

@@ -199,22 +199,20 @@ class Session:
     def _handle(self, frame: t.Frame) -> None:
         packages = dict(frame.packages)
         if frame.type == t.DISPATCH:
-            self._arrive(packages[t.QUEUE].decode(), packages[t.CONTENT], packages[t.ID].decode())
+            queue, message_id = packages[t.QUEUE].decode(), packages[t.ID].decode()
+            message = Message(queue, packages[t.CONTENT], message_id, partial(self._settle, self._connection))
+            stream = self.streams.get(queue)
+            if stream is None:  # it crossed our cancellation
+                self._unread(message)
+                self._flush()
+            else:
+                stream.arrived.append(message)
+                stream.changed()
         elif frame.type == t.CONFIRM:
             self._answer(message_id=packages[t.ID].decode())
         elif frame.type == t.ERROR:
             error = error_of(packages[t.CODE].decode(), packages[t.SENTENCE].decode())
             self._fail(int(packages.get(t.REFUSED, b"0")), packages.get(t.QUEUE, b"").decode(), error)
-
-    def _arrive(self, queue: str, content: bytes, message_id: str) -> None:
-        message = Message(queue, content, message_id, partial(self._settle, self._connection))
-        stream = self.streams.get(queue)
-        if stream is None:  # it crossed our cancellation
-            self._unread(message)
-            self._flush()
-        else:
-            stream.arrived.append(message)
-            stream.changed()
 
     def _answer(self, *, message_id: str = "", error: PenstockError | None = None) -> None:
         """T-023: answers come in the order of the sends."""

@@ -240,8 +240,14 @@ class HttpConnection(asyncio.Protocol):
         try:
             while self._turns and self._transport is not None:
                 await self._take_turn(self._turns.popleft())
-                if not self._turns:
-                    self._catch_up()
+                if not self._turns:  # every request read so far is answered: read on
+                    unfed, self._unfed = self._unfed, b""
+                    if unfed and not self._ending:
+                        self._feed(unfed)
+                        self._charge()
+                    if self._reader.continue_owed and not self._turns:
+                        self._send_continue()
+                    self._balance()
         except Exception as error:  # noqa: BLE001 - a bug here must end this connection, not the server
             self._host.log.error("an HTTP connection failed: %s", where(error))
             self._end(linger=False)
@@ -295,16 +301,6 @@ class HttpConnection(asyncio.Protocol):
             self._host.log.error("unfit answer to %s %s: %s", turn.request.method, turn.request.path, where(error))
             bare = self._host.refusal(500)
             return encode(bare, date=self._host.date, connection=connection, head_only=head_only)
-
-    def _catch_up(self) -> None:
-        """Every request read so far is answered: read on."""
-        unfed, self._unfed = self._unfed, b""
-        if unfed and not self._ending:
-            self._feed(unfed)
-            self._charge()
-        if self._reader.continue_owed and not self._turns:
-            self._send_continue()
-        self._balance()
 
     def _send_continue(self) -> None:
         self._reader.continue_owed = False

@@ -107,10 +107,16 @@ class FrameReader:
         """The next frame, if it ends within the data, and where reading stopped."""
         if self._due:
             at = self.pass_line_feed(data, at)
-        while True:
-            part, at = self._part(data, at)
-            if part is None:
-                return None, at
+        while True:  # exactly as many bytes as the stage needs, put together only if they came in pieces
+            end = at + self._need - self._held_bytes
+            if end > len(data):
+                if at < len(data):
+                    self._hold(data[at:])
+                return None, len(data)
+            part, at = data[at:end], end
+            if self._held:
+                part = b"".join((*self._held, part))
+                self._held, self._held_bytes = [], 0
             _STEPS[self._stage](self, part)
             if self._stage == _HEADER:
                 self._due = bool(self.line)
@@ -130,20 +136,6 @@ class FrameReader:
 
     def malformed(self, sentence: str) -> FrameError:
         return FrameError("malformed", sentence, self.version, self.refused)
-
-    # Parts: exactly as many bytes as the stage needs, put together only if they came in pieces.
-
-    def _part(self, data: bytes, at: int) -> tuple[bytes | None, int]:
-        end = at + self._need - self._held_bytes
-        if end > len(data):
-            if at < len(data):
-                self._hold(data[at:])
-            return None, len(data)
-        part = data[at:end]
-        if self._held:
-            part = b"".join((*self._held, part))
-            self._held, self._held_bytes = [], 0
-        return part, end
 
     def _hold(self, piece: bytes) -> None:
         gather(self._held, piece)

@@ -43,7 +43,12 @@ def open_writer(database: Path, vfs: str | None) -> apsw.Connection:
             # Looking has undone a birth that the power cut short, and a connection keeps the settings it met there.
             connection.close()
             connection = apsw.Connection(str(database), vfs=vfs)
-        _prepare(connection)
+        connection.set_busy_timeout(5000)  # only a reader of our own can be in the way, and readers are quick
+        _set(connection, _EVERYWHERE)
+        if not value(connection, "PRAGMA page_count"):  # on an existing file these would write, and looking must not
+            _set(connection, {"page_size": PAGE_BYTES, "auto_vacuum": _INCREMENTAL})
+        _set(connection, {"journal_mode": "WAL", "synchronous": SYNCHRONOUS, "journal_size_limit": WAL_BYTES})
+        _set(connection, {"fullfsync": "ON", "checkpoint_fullfsync": "ON"})  # where fsync does not reach the disk
         _require_format(connection, database)
         _require_durability(connection)
     except BaseException:
@@ -63,15 +68,6 @@ def close_untouched(connection: apsw.Connection) -> None:
     """Close without the checkpoint that comes with closing: a store in doubt stays as it was found."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close(True)
-
-
-def _prepare(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(5000)  # only a reader of our own can be in the way, and readers are quick
-    _set(connection, _EVERYWHERE)
-    if not value(connection, "PRAGMA page_count"):  # on an existing file these would write, and looking must not write
-        _set(connection, {"page_size": PAGE_BYTES, "auto_vacuum": _INCREMENTAL})
-    _set(connection, {"journal_mode": "WAL", "synchronous": SYNCHRONOUS, "journal_size_limit": WAL_BYTES})
-    _set(connection, {"fullfsync": "ON", "checkpoint_fullfsync": "ON"})  # where fsync alone does not reach the disk
 
 
 def _set(connection: apsw.Connection, settings: _Settings) -> None:

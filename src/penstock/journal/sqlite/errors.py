@@ -26,7 +26,8 @@ _FOREIGN = (apsw.Error, UnicodeDecodeError, OSError)
 def translate(error: Exception, place: Path | None, *, writing: bool) -> PenstockError:
     store = "The store" if place is None else f"The store in {place}"
     reason = error.strerror if isinstance(error, OSError) else error  # the text of an OSError names its file
-    if _is_full(error):
+    no_space = isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) in _NO_SPACE
+    if no_space or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
         return JournalFullError("The disk is full: new messages are refused until space returns.")
     if isinstance(error, _DAMAGE):
         return DamagedStoreError(f"{store} is damaged: {reason}. Nothing was changed; restore a backup.")
@@ -35,12 +36,6 @@ def translate(error: Exception, place: Path | None, *, writing: bool) -> Penstoc
     if writing:
         return JournalFailedError(f"{store} could not make a write durable ({reason}); it has stopped.")
     return DamagedStoreError(f"{store} cannot be read: {reason}.")
-
-
-def _is_full(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) in _NO_SPACE
 
 
 class Translation:

@@ -144,12 +144,18 @@ class SqliteJournal:
 
     def close(self) -> None:
         if isinstance(self._refusal, UnavailableError):  # closed before
-            return
+            return None
         trusted, self._refusal = self._refusal is None, UnavailableError("The journal is closed.")
         self._readers.close()
         try:
             with Translation(writing=True):
-                self._close_writer(trusted)
+                if not trusted:
+                    return close_untouched(self._writer)
+                with suppress(apsw.FullError):  # then the log stays, and is whole
+                    self._wal.checkpoint()  # closing would do it, too, but swallow its errors
+                with suppress(apsw.FullError):
+                    self._writer.close()
+                self._mark.settle(self._seq, clean=True)
         finally:
             self._mark.close()
             self._folder.release()
@@ -233,12 +239,3 @@ class SqliteJournal:
         """The facts up to the older of two snapshots can go."""
         if len(snapshots) == 2:
             self._chores.cover(snapshots[1])
-
-    def _close_writer(self, trusted: bool) -> None:
-        if not trusted:
-            return close_untouched(self._writer)
-        with suppress(apsw.FullError):  # then the log stays, and is whole
-            self._wal.checkpoint()  # closing would do it, too, but swallow its errors
-        with suppress(apsw.FullError):
-            self._writer.close()
-        self._mark.settle(self._seq, clean=True)

@@ -105,14 +105,12 @@ class Head:
         self.content_length = -1  # not announced
         self.fault = fault or _fault_of_request(headers, self.fields)  # what makes it malformed
         if not self.fault and "content-length" in self.fields:
-            self.fault = self._read_length({value for name, value in headers if name == "content-length"})
-
-    def _read_length(self, values: set[str]) -> str:
-        text = values.pop()
-        if values or not (text.isascii() and text.isdigit()) or len(text) > 18:
-            return "a content-length that is none"
-        self.content_length = int(text)
-        return ""
+            text = self.fields["content-length"]
+            same = all(value == text for name, value in headers if name == "content-length")
+            if same and text.isascii() and text.isdigit() and len(text) <= 18:
+                self.content_length = int(text)
+            else:
+                self.fault = "a content-length that is none"
 
 
 class Heads:
@@ -137,8 +135,11 @@ class Heads:
         changes = self._decoder.changes
         headers = self._decode(block)
         head = Head(headers, self._fault(headers))
-        if changes == self._decoder.changes:
-            self._remember(block, head)
+        size = len(block) + head.size
+        fits = size <= _BLOCK_BYTES_MAX and self._blocks_bytes + size <= BLOCKS_BYTES_MAX
+        if changes == self._decoder.changes and fits:
+            self._blocks[block] = head
+            self._blocks_bytes += size
         return head
 
     def trailers(self, block: bytes) -> None:
@@ -156,12 +157,6 @@ class Heads:
             self._blocks.clear()
             self._blocks_bytes = 0
         return headers
-
-    def _remember(self, block: bytes, head: Head) -> None:
-        size = len(block) + head.size
-        if size <= _BLOCK_BYTES_MAX and self._blocks_bytes + size <= BLOCKS_BYTES_MAX:
-            self._blocks[block] = head
-            self._blocks_bytes += size
 
     def _fault(self, headers: list[Header]) -> str:
         """What is wrong with headers, each taken by itself."""

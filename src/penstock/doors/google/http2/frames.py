@@ -75,7 +75,10 @@ class FrameReader:
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
         if self._preface:
-            data = self._take_preface(data)
+            begin = data[: len(self._preface)]
+            if not self._preface.startswith(begin):
+                raise Http2ConnectionError(PROTOCOL_ERROR, "this is not HTTP/2")
+            self._preface, data = self._preface[len(begin) :], data[len(begin) :]
         if self._parts:
             self._parts.append(data)
             self._missing -= len(data)
@@ -103,13 +106,6 @@ class FrameReader:
             self._missing = until - end
             self.pending_bytes = end - at
             self.begun += 1
-
-    def _take_preface(self, data: bytes) -> bytes:
-        begin = data[: len(self._preface)]
-        if not self._preface.startswith(begin):
-            raise Http2ConnectionError(PROTOCOL_ERROR, "this is not HTTP/2")
-        self._preface = self._preface[len(begin) :]
-        return data[len(begin) :]
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
