@@ -28,7 +28,7 @@ from penstock.pubsub.snapshot import Snapshot
 from penstock.pubsub.subscription import Subscription
 from penstock.pubsub.topic import Topic
 
-PubSub.open_journal = staticmethod(open_journal)  # the API is told here which journals there are
+PubSub.open_journal = staticmethod(open_journal)  # the API names no journal itself
 
 __all__ = [
     "AckResponse",

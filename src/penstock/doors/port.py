@@ -1,7 +1,7 @@
-"""The one small interface through which doors plug into the server, and the board where their state is written.
+"""The interface through which doors plug into the server, and the record of their state.
 
-The rule kept here: a door is started once and stopped once. When `start` returns it answers at `address`; when
-`stop` returns it has released everything, however its clients behaved.
+A door is started once and stopped once. When `start` returns it answers at `address`; when `stop` returns it has
+released everything, however its clients behaved.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Door(Protocol):
 
     @property
     def guarded(self) -> bool:
-        """Whether strangers are turned away: credentials are asked for, or only this machine is answered."""
+        """Whether callers need credentials, or only this machine is answered."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """All that the door counts since the start, a word for each kind: what it refused, whom it turned away."""
+        """All that the door counts since the start, a word for each kind: requests refused, connections turned away."""
 
     async def start(self) -> None:
         """Open. OSError (a port in use) or a PenstockError says why not."""
@@ -41,7 +41,7 @@ class Door(Protocol):
 
 
 class Condition:
-    """How the server is: made by the assembly, written by the server, read by whoever is asked."""
+    """How the server is: made by the assembly, written by the server, read by the doors."""
 
     def __init__(self) -> None:
         self.doors: dict[str, str] = {}  # name -> starting, open, stopping

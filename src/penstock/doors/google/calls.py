@@ -212,7 +212,7 @@ class StreamingCall:
         self._calls = calls
         self._stream = stream
         self._body = Body(calls.budget)  # what was not asked for yet
-        self._wanted = PREFIX_BYTES  # so much of it is a message, or tells how long the message is
+        self._wanted = PREFIX_BYTES  # so much of it is a message, or the prefix with its length
         self._over = asyncio.Event()
         self._arrived = asyncio.Event()
         self._finished = False
@@ -275,7 +275,7 @@ class StreamingCall:
         await self._stream.drained()
 
     async def closed(self) -> None:
-        """Until the client goes or the server stops: either cancels whoever waits here."""
+        """Until the client goes or the server stops: either cancels the task that waits here."""
         await self._over.wait()
 
     def open(self) -> None:

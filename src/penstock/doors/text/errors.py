@@ -24,13 +24,13 @@ GOING_ON = {
     "unavailable",
 }
 
-# T-053: what version 01, which cannot be told, does not even close for.
+# T-053: version 01 has no messages for faults, and these do not close the connection either.
 FORGIVEN = {"not-held"}
 
 CODES: dict[type[errors.PenstockError], str] = {
     errors.InvalidArgumentError: "refused",
     errors.PermissionDeniedError: "refused",
-    errors.NotFoundError: "unavailable",  # deleted by somebody else at this very moment
+    errors.NotFoundError: "unavailable",  # deleted by another client at this very moment
     errors.AlreadyExistsError: "conflict",
     errors.FailedPreconditionError: "conflict",
     errors.ResourceExhaustedError: "full",

@@ -24,7 +24,7 @@ class TextOptions:
     idle_seconds: Seconds = setting(600, "Silence of a client that consumes nothing; 0: for ever.")  # T-062
     write_seconds: Seconds = setting(30, "In which a client reads nothing of what waits for it.")  # T-064
 
-    linger_seconds: float = 2  # after a fault: how long input is thrown away, so that our last word arrives
+    linger_seconds: float = 2  # after a fault: how long input is thrown away, so that our answer arrives
     pending_bytes_max: int = 4 << 20  # of a connection's sends that are not durable yet (T-065)
     pending_messages_max: int = 10_000
     write_buffer_bytes: int = 256 << 10  # beyond this a client counts as not reading

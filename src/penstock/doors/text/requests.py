@@ -40,7 +40,7 @@ class Return(NamedTuple):
     queue: bytes
     id: bytes
     delay_seconds: float
-    unread: bool = False  # T-043: it never reached whoever works on messages
+    unread: bool = False  # T-043: it never reached the program that works on messages
 
 
 class Fault(NamedTuple):
@@ -58,7 +58,7 @@ Request: TypeAlias = Send | Consume | Acknowledge | Return
 
 
 def maxima(content_bytes_max: int) -> t.Maxima:
-    """A name that is somewhat too long is read, so that version 02 can be told of it and go on."""
+    """A name that is somewhat too long is read, so that version 02 gets an answer and goes on."""
     return {
         t.SEND: {t.QUEUE: t.STRAY_BYTES_MAX, t.CONTENT: content_bytes_max},
         t.CONSUME: {t.QUEUE: t.STRAY_BYTES_MAX, t.COUNT: t.NUMBER_DIGITS_MAX},

@@ -42,7 +42,7 @@ def make_room_for(connections: int) -> None:
 
 
 def claim_unix_path(path: str) -> socket.socket:
-    """A socket bound to a path, for its owner only. A socket nobody listens on any more makes room."""
+    """A socket bound to a path, for its owner only. A socket that has no listener any more is replaced."""
     place = Path(path)
     if place.is_socket():
         with socket.socket(socket.AF_UNIX) as probe:
