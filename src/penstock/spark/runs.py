@@ -222,7 +222,7 @@ class StreamRun(Run):
             self.query.stop()
 
     def settle(self) -> None:
-        """Move the cursor over the last batch: Spark informs its source of a batch only when the next one is planned."""
+        """Move the cursor over the last batch: Spark commits a batch only when the next one is planned."""
         if self.flow.source.format or not self._end or self._progress.failure is not None:
             return
         with suppress(Exception):  # the next run moves it; the truth is in the checkpoint
