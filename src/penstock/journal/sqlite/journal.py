@@ -144,18 +144,19 @@ class SqliteJournal:
 
     def close(self) -> None:
         if isinstance(self._refusal, UnavailableError):  # closed before
-            return None
+            return
         trusted, self._refusal = self._refusal is None, UnavailableError("The journal is closed.")
         self._readers.close()
         try:
             with Translation(writing=True):
-                if not trusted:
-                    return close_untouched(self._writer)
-                with suppress(apsw.FullError):  # then the log stays, and is whole
-                    self._wal.checkpoint()  # closing would do it, too, but swallow its errors
-                with suppress(apsw.FullError):
-                    self._writer.close()
-                self._mark.settle(self._seq, clean=True)
+                if trusted:
+                    with suppress(apsw.FullError):  # then the log stays, and is whole
+                        self._wal.checkpoint()  # closing would do it, too, but swallow its errors
+                    with suppress(apsw.FullError):
+                        self._writer.close()
+                    self._mark.settle(self._seq, clean=True)
+                else:
+                    close_untouched(self._writer)
         finally:
             self._mark.close()
             self._folder.release()
