@@ -66,16 +66,9 @@ class LogCache:
 
     def load(self, topic: int, messages: list[Message]) -> None:
         """Messages with consecutive offsets; those that are here already are left out."""
-        start = first = messages[0].offset
-        while first < start + len(messages):
-            span = self.span(topic, first)
-            if span is not None:
-                first += len(span[0]) - span[1]
-            else:  # in pieces of at most a chunk
-                most = min(start + len(messages), first + self.sizes.chunk_messages)
-                until = self._end_of_gap(topic, first, most)
-                self._add(topic, first, messages[first - start : until - start])
-                first = until
+        start = messages[0].offset
+        for first, until in self._gaps(topic, start, start + len(messages)):
+            self._add(topic, first, messages[first - start : until - start])
         here = self.span(topic, start)
         assert here is not None, "it was here or was just added"
         self._ages.move_to_end((topic, here[0][0].offset))  # what a command waits for is the last to leave
@@ -109,6 +102,19 @@ class LogCache:
     def drop(self, topic: int) -> None:
         while topic in self._topics:
             self._drop(topic, self._topics[topic].firsts[-1])
+
+    def _gaps(self, topic: int, first: int, until: int) -> list[tuple[int, int]]:
+        """What is missing of a range, in pieces of at most a chunk."""
+        gaps = []
+        while first < until:
+            span = self.span(topic, first)
+            if span is not None:
+                first += len(span[0]) - span[1]
+            else:
+                end = self._end_of_gap(topic, first, min(until, first + self.sizes.chunk_messages))
+                gaps.append((first, end))
+                first = end
+        return gaps
 
     def _end_of_gap(self, topic: int, offset: int, until: int) -> int:
         """The first offset behind a missing one that is here, or `until` if none below it is."""
