@@ -1,8 +1,8 @@
 """Cutting the rows of a task into requests, the same way every time.
 
-Where a request ends depends on the rows alone, their number and their sizes in order, and never on how Spark happened
-to batch them. So a task that runs again sends the same rows under the same numbers, and the broker knows them. Sizes
-are added up by Arrow, no row is touched in Python.
+Where a request ends depends on the number and sizes of the rows alone, not on how Spark batches them. So a task that
+runs again sends the same rows under the same numbers, and the broker publishes them once. Arrow adds the sizes up; no
+row is touched in Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def chunks(
         ends = _running_sizes(batch)
         at = before = 0
         while at < batch.num_rows:
-            until = min(at + rows_max - rows, _fitting(ends, before + bytes_max - size))
+            fitting = bisect_right(range(batch.num_rows), before + bytes_max - size, key=lambda row: ends[row].as_py())
+            until = min(at + rows_max - rows, fitting)
             if until <= at and not held:
                 until = at + 1  # a row that is too large goes alone
             if until <= at:
@@ -42,13 +43,6 @@ def chunks(
             at, before = until, end
     if held:
         yield _joined(held)
-
-
-def _fitting(ends: pa.Array, limit: int) -> int:
-    """How many rows from the first on have at most so many bytes in all."""
-    if len(ends) and ends[-1].as_py() <= limit:
-        return len(ends)
-    return bisect_right(range(len(ends)), limit, key=lambda row: ends[row].as_py())
 
 
 def _running_sizes(batch: pa.RecordBatch) -> pa.Array:

@@ -1,13 +1,13 @@
-"""The client of the broker's Flight door: questions and answers, ranges of a topic, publishing.
+"""The client of the broker's Flight door: actions, ranges of a topic, publishing.
 
 There is one connection for each process and broker, made when it is needed and again when it broke, for as long as
-`retryTimeoutSeconds` allows; then, or when the broker refuses, there is one sentence. Everything asked here may be
-asked twice.
+`retryTimeoutSeconds` allows. Every request may be sent twice.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 import time
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import flight
 
-ANSWER_SECONDS = 120.0  # a question without an answer for so long has none
+log = logging.getLogger("pyspark_penstock")
+
+ANSWER_SECONDS = 120.0  # how long an action may take
 PAUSE_SECONDS = 0.1
 
-# What is in the way, from the words of gRPC; anything else is left out of the sentence.
+# The reason, from the words of gRPC.
 REASONS = {
     "connection refused": "connection refused",
     "domain name not found": "unknown host",
@@ -40,7 +42,7 @@ REASONS = {
 
 
 class Connections:
-    """The connections of this process, by broker; a copy in another process begins with none."""
+    """The connections of this process, by broker; pickled, there are none."""
 
     def __init__(self) -> None:
         self._clients: dict[Access, flight.FlightClient] = {}
@@ -56,7 +58,7 @@ class Connections:
             return self._clients[access]
 
     def drop(self, access: Access) -> None:
-        # Not closed: another thread may be using it; it goes when the last one lets go.
+        # Not closed: another thread may be using it.
         with self._lock:
             self._clients.pop(access, None)
 
@@ -80,7 +82,7 @@ _connections = Connections()
 
 
 class Retries:
-    """How long a broker that cannot be reached is tried; after progress the time begins anew."""
+    """How long a broker that cannot be reached is tried; after progress the time begins again."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -89,8 +91,14 @@ class Retries:
     def reset(self) -> None:
         self._until = None
 
+    def after(self, error: Exception) -> None:
+        """Wait before another attempt, or raise what cannot be tried again."""
+        if not is_passing(error):
+            raise translated(error) from None
+        self.wait(error)
+
     def wait(self, error: Exception) -> None:
-        """Forget the connection and wait a moment, or say that it is enough."""
+        """Drop the connection and wait a moment; UnreachableError when the time is over."""
         _connections.drop(self._access)
         now = time.monotonic()
         self._until = self._until or now + self._access.retry_seconds
@@ -120,24 +128,25 @@ class BrokerClient:
         self.access = access
 
     def ask(self, action: str, *, seconds: float = ANSWER_SECONDS, **body: Any) -> dict[str, Any]:
-        """The answer to one question; `seconds` is how long the broker may think about it."""
+        """The answer to an action, which may take so many seconds."""
         import pyarrow as pa
         from pyarrow import flight
 
-        question = flight.Action(action, json.dumps(body).encode())
+        request = flight.Action(action, json.dumps(body).encode())
         retries = Retries(self.access)
         while True:
             try:
                 client = _connections.get(self.access)
-                answers = list(client.do_action(question, self.calling(seconds)))
+                answers = list(client.do_action(request, self.calling(seconds)))
                 return dict(json.loads(answers[0].body.to_pybytes()))
             except pa.ArrowException as error:
-                if not is_passing(error):
-                    raise translated(error) from None
-                retries.wait(error)
+                retries.after(error)
 
     def read(self, spans: Sequence[Span], columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
-        """Ranges in batches. A connection that breaks is made again, and reading goes on where it was."""
+        """Ranges in batches. A connection that breaks is made again, and reading goes on where it was.
+
+        A lossy read leaves out what was removed, and logs it; its columns have the topic and the offset.
+        """
         import pyarrow as pa
 
         retries = Retries(self.access)
@@ -146,13 +155,11 @@ class BrokerClient:
             before = left
             try:
                 for batch in self._stream(left, columns, lossy):
-                    left = after(left, batch, lossy)
+                    left = (after_lossy if lossy else after)(left, batch)
                     retries.reset()
                     yield batch
             except pa.ArrowException as error:
-                if not is_passing(error):
-                    raise translated(error) from None
-                retries.wait(error)
+                retries.after(error)
                 continue
             if lossy:
                 return  # whatever is left has been removed
@@ -188,34 +195,45 @@ class BrokerClient:
         return flight.FlightCallOptions(timeout=seconds, headers=headers)
 
 
-def after(spans: Sequence[Span], batch: pa.RecordBatch, lossy: bool) -> list[Span]:
-    """What is left of ranges after a batch. Only a lossy read can jump, and its columns show where it is."""
-    left = list(spans)
-    if lossy:
-        topic, offset = batch.column("topic")[-1].as_py(), int(batch.column("offset")[-1].as_py())
-        while not (left[0].topic == topic and left[0].first <= offset < left[0].until):
+def after(spans: Sequence[Span], batch: pa.RecordBatch) -> list[Span]:
+    """What is left of ranges after a batch."""
+    left, rows = list(spans), int(batch.num_rows)
+    while rows:
+        taken = min(rows, left[0].until - left[0].first)
+        rows -= taken
+        left[0] = left[0]._replace(first=left[0].first + taken)
+        if left[0].first == left[0].until:
             del left[0]
-        left[0] = left[0]._replace(first=offset + 1)
-    else:
-        rows = int(batch.num_rows)
-        while rows:
-            taken = min(rows, left[0].until - left[0].first)
-            left[0] = left[0]._replace(first=left[0].first + taken)
-            rows -= taken
-            if rows:
-                del left[0]
+    return left
+
+
+def after_lossy(spans: Sequence[Span], batch: pa.RecordBatch) -> list[Span]:
+    """The same where messages may be missing; those before the rows of a topic are logged."""
+    import pyarrow.compute as pc
+
+    left, start = list(spans), 0
+    for end in pc.run_end_encode(batch.column("topic")).run_ends.to_pylist():
+        topic = batch.column("topic")[start].as_py()
+        first, last = (batch.column("offset")[row].as_py() for row in (start, end - 1))
+        wanted = next(span.first for span in left if span.topic == topic)
+        if first > wanted:
+            warn_removed(topic, wanted, first)
+        while not (left[0].topic == topic and left[0].first <= last < left[0].until):
+            del left[0]
+        left[0] = left[0]._replace(first=last + 1)
+        start = end
     return left if left[0].first < left[0].until else left[1:]
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether trying again may help: the broker is away, or was asked to end."""
+    """Whether trying again may help: the broker cannot be reached, or is stopping."""
     from pyarrow import flight
 
     return isinstance(error, flight.FlightUnavailableError | flight.FlightTimedOutError | flight.FlightCancelledError)
 
 
 def translated(error: Exception) -> Exception:
-    """What the broker said, as an error of ours; what is not from the broker stays what it is."""
+    """An error of the broker as one of ours; any other stays what it is."""
     import pyarrow as pa
 
     if isinstance(error, PenstockError) or not isinstance(error, pa.ArrowException):
@@ -243,6 +261,10 @@ def refusal(facts: dict[str, Any]) -> PenstockError:
     if code == "unauthenticated":
         sentence = f"{sentence}; give the option token"
     return PenstockError(sentence, code, **facts)
+
+
+def warn_removed(topic: str, wanted: int, earliest: int) -> None:
+    log.warning("penstock: messages %d to %d of %s were removed before they were read", wanted, earliest - 1, topic)
 
 
 def lost(topic: str, wanted: int, earliest: int) -> str:

@@ -1,17 +1,16 @@
-"""A batch read that knows what the query filters by, and reads only where it can match.
+"""A batch read that applies the conditions of the query, and reads only where they can match.
 
-A condition on `offset` or `topic` says which ranges are read, to the row; one on `publish_time` narrows the ranges and
-is left with Spark as well; all others are Spark's. It is offered only where the option pushFilters asks for it. Spark
-refuses every read of a reader that offers it while its own switch is off; and with the switch on it keeps the last plan
-for every use of a DataFrame, so that one which is used again, or joined with itself, reads what the last filter left
-(Spark 4.3).
+A condition on `offset` or `topic` selects the ranges that are read, to the row; one on `publish_time` narrows them and
+is left with Spark as well; all others are Spark's. It is offered only with the option pushFilters. Spark refuses every
+read of a reader that offers it while its own switch is off; and with the switch on it keeps the last plan for every use
+of a DataFrame, so that one which is used again, or joined with itself, reads what the last filter left (Spark 4.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import datasource as spark
 from pyspark.sql.datasource import Filter, In, IsNotNull
@@ -24,62 +23,39 @@ from pyspark_penstock.reading import PenstockReader
 MICROSECONDS_MAX = (1 << 53) - 1
 
 
+class Narrowing(NamedTuple):
+    """Which ranges a condition needs: of topics that match, or from `low` to before `high`; None: no such end."""
+
+    column: str
+    matches: Callable[[str], bool] | None = None
+    low: int | None = None
+    high: int | None = None
+
+
 class FilteringReader(PenstockReader):
     """`spark.read.format("penstock").load(...).where(...)`."""
 
     def __init__(self, options: Options, columns: Sequence[str]) -> None:
         super().__init__(options, columns)
-        self.filters: list[Filter] = []
+        self.narrowings: list[Narrowing] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         for each in filters:
-            taken = _is_exact(each)
-            if taken or _narrows(each):
-                self.filters.append(each)
-            if not taken:
+            narrowing, is_all = _narrowing(each)
+            if narrowing is not None:
+                self.narrowings.append(narrowing)
+            if not is_all:
                 yield each
 
     def _narrowed(self, broker: BrokerClient, spans: list[Span]) -> list[Span]:
-        for each in self.filters:
-            column, _ = _parts(each)
-            if column == "topic":
-                spans = [span for span in spans if _matches(each, span.topic)]
+        for column, matches, low, high in self.narrowings:
+            if matches is not None:
+                spans = [span for span in spans if matches(span.topic)]
             elif column == "offset":
-                spans = [_cut(span, *_range(each)) for span in spans]
+                spans = [_cut(span, low, high) for span in spans]
             else:
-                spans = _between(broker, spans, *_range(each))
+                spans = _between(broker, spans, low, high)
         return spans
-
-
-def _is_exact(condition: Filter) -> bool:
-    """Whether which ranges are read says all that this condition says."""
-    column, value = _parts(condition)
-    if isinstance(condition, IsNotNull):
-        return column in ("topic", "offset", "publish_time")  # they never are
-    if column == "offset":
-        return type(condition) in _RANGES and _is_number(value)
-    if column != "topic":
-        return False
-    if isinstance(condition, In):
-        return all(isinstance(each, str) for each in value)
-    return type(condition) in _TEXTS and isinstance(value, str)
-
-
-def _narrows(condition: Filter) -> bool:
-    """Whether this condition, which Spark looks at as well, says that parts need not be read."""
-    column, value = _parts(condition)
-    if column == "publish_time":
-        return type(condition) in _RANGES and isinstance(value, datetime)
-    return column == "offset" and isinstance(condition, In) and bool(value) and all(map(_is_number, value))
-
-
-def _parts(condition: Filter) -> tuple[str, Any]:
-    path: tuple[str, ...] = getattr(condition, "attribute", ())
-    return (path[0] if len(path) == 1 else ""), getattr(condition, "value", None)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 # The least value that matches and the first beyond, for a comparison with a number; None where there is no such end.
@@ -100,20 +76,29 @@ _TEXTS: dict[type[Filter], Callable[[str, str], bool]] = {
 }
 
 
-def _matches(condition: Filter, topic: str) -> bool:
-    value = _parts(condition)[1]
-    if isinstance(condition, IsNotNull):
-        return True
-    return topic in value if isinstance(condition, In) else _TEXTS[type(condition)](topic, value)
+def _narrowing(condition: Filter) -> tuple[Narrowing | None, bool]:
+    """What a condition means for ranges, and whether that is all it means: then Spark need not look at it."""
+    kind = type(condition)
+    path: Sequence[str] = getattr(condition, "attribute", ())
+    value: Any = getattr(condition, "value", None)
+    column = path[0] if len(path) == 1 else ""
+    if kind is IsNotNull:
+        return None, column in ("topic", "offset", "publish_time")  # they never are null
+    if column == "topic" and kind is In and all(isinstance(each, str) for each in value):
+        return Narrowing(column, value.__contains__), True
+    if column == "topic" and kind in _TEXTS and isinstance(value, str):
+        return Narrowing(column, lambda topic: _TEXTS[kind](topic, value)), True
+    if column == "offset" and kind is In and value and all(map(_is_number, value)):
+        return Narrowing(column, None, min(value), max(value) + 1), False
+    if column == "offset" and kind in _RANGES and _is_number(value):
+        return Narrowing(column, None, *_RANGES[kind](value)), True
+    if column == "publish_time" and kind in _RANGES and isinstance(value, datetime):
+        return Narrowing(column, None, *_RANGES[kind](_microseconds(value))), False
+    return None, False
 
 
-def _range(condition: Filter) -> tuple[int | None, int | None]:
-    value = _parts(condition)[1]
-    if isinstance(condition, In):
-        return min(value), max(value) + 1
-    if isinstance(condition, IsNotNull):
-        return None, None
-    return _RANGES[type(condition)](_microseconds(value) if isinstance(value, datetime) else int(value))
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _microseconds(moment: datetime) -> int:

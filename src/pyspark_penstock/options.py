@@ -248,26 +248,20 @@ class Options:
     def _full(self, name: str) -> str:
         return f"projects/{self.project}/topics/{name}" if self.project and "/" not in name else name
 
-    def check(self, use: Use) -> None:
-        """Refuse options that belong to another use."""
+    def check(self, *uses: Use) -> None:
+        """Refuse options that belong to another use; it may not be known yet whether a batch or a stream is read."""
         for name in sorted(self.given):
-            uses = BY_NAME[name.lower()].uses
-            if use not in uses:
-                listed = " or a ".join(sorted(each.value for each in uses))
-                raise PenstockError(f"option {name} is for a {listed}, not for a {use.value}")
-        if use in READS:
+            allowed = BY_NAME[name.lower()].uses
+            if not allowed & set(uses):
+                listed = " or a ".join(sorted(each.value for each in allowed))
+                use = uses[0].value if len(uses) == 1 else "read"
+                raise PenstockError(f"option {name} is for a {listed}, not for a {use}")
+        if READS & set(uses):
             self._check_source()
-        if use is Use.BATCH_READ:
+        if uses == (Use.BATCH_READ,):
             self._check_ends()
         if (self.txn_app is None) != (self.txn_version is None):
             raise PenstockError("txnAppId and txnVersion go together; give both or none")
-
-    def check_read(self) -> None:
-        """The same, while it is not known yet whether a batch or a stream is read."""
-        for name in sorted(self.given):
-            if not BY_NAME[name.lower()].uses & READS:
-                raise PenstockError(f"option {name} is for a write, not for a read")
-        self._check_source()
 
     def _check_source(self) -> None:
         chosen = sorted(self.given & {"topic", "topics", "topicPattern"})

@@ -1,22 +1,19 @@
-"""Where reading begins and ends: what the options say, turned into offsets of topics.
+"""Where reading begins and ends: the options as offsets of topics.
 
-An offset is a place in one topic's log, ends are exclusive, and a set of offsets is a plain dictionary sorted by the
-full names of topics: Spark compares it as text and stores it as it is. Beside the offsets stand the identities of their
-topics: a topic that was deleted and made again has its name, and other messages.
+A set of offsets is a plain dictionary, sorted by the full names of topics: Spark compares it as text and stores it as
+it is. Ends are exclusive. Beside the offsets are the identities of their topics: a topic that was deleted and made
+again has the same name, and other messages.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pyspark_penstock.client import BrokerClient, lost
+from pyspark_penstock.client import BrokerClient, log, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.values import EARLIEST, IDENTITIES, LATEST
-
-log = logging.getLogger("pyspark_penstock")
 
 Offsets = dict[str, int]
 
@@ -29,8 +26,8 @@ def report_loss(options: Options, sentence: str, hint: str = "", **facts: Any) -
 
 
 def report_gone(options: Options, name: str) -> None:
-    sentence = f"{name}, which this query reads, is not there any more"
-    report_loss(options, sentence, "; set failOnDataLoss to false to go on without", topic=name)
+    hint = "; set failOnDataLoss to false to go on without"
+    report_loss(options, f"{name}, which this query reads, is not there any more", hint, topic=name)
 
 
 class Bound(NamedTuple):

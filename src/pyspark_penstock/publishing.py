@@ -1,8 +1,4 @@
-"""Publishing the rows of one task: an upload that goes on after the broker was away.
-
-A request is sent again until it is answered, under the number it was sent with first, and the broker publishes a number
-once. A few requests are on the way at a time, so that neither side waits for the other.
-"""
+"""Publishing the rows of one task: a request is sent again, under the same number, until it is answered."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import json
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark_penstock.client import BrokerClient, Retries, is_passing, refusal, translated
@@ -17,11 +14,11 @@ from pyspark_penstock.client import BrokerClient, Retries, is_passing, refusal, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ON_THE_WAY_MAX = 4
+IN_FLIGHT = 4  # requests, so that neither side waits for the other
 
 
 class Upload:
-    """One stream of requests to the broker; `published` is what it said to them, in order."""
+    """Requests to the broker, and in `published` its answers, in order."""
 
     def __init__(self, broker: BrokerClient, command: dict[str, Any]) -> None:
         self.published: list[dict[str, Any]] = []
@@ -29,7 +26,7 @@ class Upload:
         self._command = command
         self._retries = Retries(broker.access)
         self._unanswered: deque[tuple[int, pa.RecordBatch]] = deque()
-        self._sent = 0  # how many of those were sent on the stream that is open
+        self._sent = 0  # how many of those on the stream that is open
         self._number = 0
         self._stream: Any = None
 
@@ -38,7 +35,7 @@ class Upload:
         for batch in batches:
             self._unanswered.append((self._number, batch))
             self._number += 1
-            self._go_on(ON_THE_WAY_MAX - 1)
+            self._go_on(IN_FLIGHT - 1)
         self._go_on(0)
         self._close()
 
@@ -48,30 +45,24 @@ class Upload:
 
         while self._unanswered:
             try:
-                self._write()
+                for number, batch in islice(self._unanswered, self._sent, None):
+                    if self._stream is None:
+                        self._stream = self._broker.put(self._command, batch.schema)
+                    self._stream[0].write_with_metadata(batch, json.dumps({"sequence": number}).encode())
+                    self._sent += 1
                 while len(self._unanswered) > unanswered_max:
                     self._read_answer()
                 return
             except pa.ArrowException as error:
                 self._abandon()
-                if not is_passing(error):
-                    raise translated(error) from None
-                self._retries.wait(error)
-
-    def _write(self) -> None:
-        while self._sent < len(self._unanswered):
-            number, batch = self._unanswered[self._sent]
-            if self._stream is None:
-                self._stream = self._broker.put(self._command, batch.schema)
-            self._stream[0].write_with_metadata(batch, json.dumps({"sequence": number}).encode())
-            self._sent += 1
+                self._retries.after(error)
 
     def _read_answer(self) -> None:
         from pyarrow import flight
 
         answer = self._stream[1].read()
         if answer is None:
-            self._stream[0].close()  # says why there is no more, if there is a reason
+            self._stream[0].close()  # raises the reason, if there is one
             raise flight.FlightUnavailableError("the socket closed")
         said = json.loads(answer.to_pybytes())
         if "error" in said:  # the stream ends with the same, but may not come to say it
@@ -83,13 +74,13 @@ class Upload:
         self._retries.reset()
 
     def _abandon(self) -> None:
-        """Let go of a stream that broke; what is left unanswered goes on the next one."""
+        """Close a stream that broke; what is unanswered goes on the next one."""
         import pyarrow as pa
 
         stream, self._stream, self._sent = self._stream, None, 0
         with suppress(pa.ArrowException):
             if stream is not None:
-                stream[0].close()  # or Arrow complains on the terminal
+                stream[0].close()  # or Arrow prints a warning
 
     def _close(self) -> None:
         """All is durable by now: a connection that breaks here has done its work."""

@@ -1,7 +1,7 @@
 """Reading a batch: ranges of topics, cut into partitions by the broker, each read by one task.
 
-A partition is ranges of offsets and nothing else, so a task can be run again, or twice at the same time, and reads the
-same rows. No row is touched in Python: batches go to Spark as they come off the wire.
+A partition is ranges of offsets and nothing else, so a task that runs again, or twice at the same time, reads the same
+rows. No row is touched in Python: batches go to Spark as they come off the wire.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_penstock.client import BrokerClient, Span, lost
+from pyspark_penstock.client import BrokerClient, Span, lost, warn_removed
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
@@ -21,7 +21,6 @@ from pyspark_penstock.positions import (
     bounds,
     check_kept,
     ending,
-    log,
     no_match,
     replaced,
     report_gone,
@@ -105,7 +104,7 @@ def split(broker: BrokerClient, options: Options, spans: Sequence[Span]) -> list
     for topic, wanted, earliest in _cut_off(broker, known, said):
         if options.fail_on_loss:
             raise DataLossError(lost(topic, wanted, earliest), topic=topic, wanted=wanted)
-        _warn(topic, wanted, earliest)
+        warn_removed(topic, wanted, earliest)
     identities = {span.topic: span.identity for span in full}
     parts = [
         (Span(part["topic"], part["first"], part["until"], identities[part["topic"]]), part["bytes"])
@@ -148,35 +147,13 @@ def _cut_off(broker: BrokerClient, spans: Sequence[Span], said: Mapping[str, Any
     return [(topic, first, heads[topic]["head"]) for topic, first in cut.items()]
 
 
-def _warn(topic: str, wanted: int, earliest: int) -> None:
-    log.warning("penstock: messages %d to %d of %s were removed before they were read", wanted, earliest - 1, topic)
-
-
 def read(options: Options, columns: Sequence[str], partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of a partition; Spark makes an empty one when there is nothing to read."""
     if not isinstance(partition, RangePartition):
         return
     lossy = not options.fail_on_loss
-    # A read that may jump over lost messages shows where it is by their topics and offsets.
+    # A lossy read follows its progress by topics and offsets.
     fetched = (*columns, *(name for name in ("topic", "offset") if lossy and name not in columns))
-    spans = list(partition.spans)
     broker = BrokerClient(replace(options.access, endpoint=partition.endpoint))
-    for batch in broker.read(spans, fetched, lossy):
-        if lossy:
-            spans = _warn_of_gaps(spans, batch)
+    for batch in broker.read(partition.spans, fetched, lossy):
         yield batch if batch.schema.names == list(columns) else batch.select(list(columns))
-
-
-def _warn_of_gaps(spans: list[Span], batch: pa.RecordBatch) -> list[Span]:
-    """Say what is missing before the rows of each topic in a batch; what is left to read after it."""
-    import pyarrow.compute as pc
-
-    wanted = {span.topic: span.first for span in spans}
-    first = 0
-    for until in pc.run_end_encode(batch.column("topic")).run_ends.to_pylist():
-        topic, offset = (batch.column(name)[first].as_py() for name in ("topic", "offset"))
-        if offset > wanted[topic]:
-            _warn(topic, wanted[topic], offset)
-        wanted[topic] = batch.column("offset")[until - 1].as_py() + 1
-        first = until
-    return [span._replace(first=wanted[span.topic]) for span in spans]

@@ -17,9 +17,18 @@ from pyspark_penstock.errors import PenstockError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = ("topic", "offset", "message_id", "data", "attributes", "publish_time", "ordering_key")
+TYPES: dict[str, DataType] = {
+    "topic": sql.StringType(),
+    "offset": sql.LongType(),
+    "message_id": sql.StringType(),
+    "data": sql.BinaryType(),
+    "attributes": sql.MapType(sql.StringType(), sql.StringType()),
+    "publish_time": sql.TimestampType(),
+    "ordering_key": sql.StringType(),
+}
+COLUMNS = tuple(TYPES)
 
-# What a sink may be handed; `data` is the only one it needs.
+# What a sink takes; `data` is the only one it needs.
 SINK_TYPES = {
     "data": "binary or string",
     "topic": "string",
@@ -40,32 +49,18 @@ SINK_HINTS = {
 }
 
 
-def types() -> dict[str, DataType]:
-    return {
-        "topic": sql.StringType(),
-        "offset": sql.LongType(),
-        "message_id": sql.StringType(),
-        "data": sql.BinaryType(),
-        "attributes": sql.MapType(sql.StringType(), sql.StringType()),
-        "publish_time": sql.TimestampType(),
-        "ordering_key": sql.StringType(),
-    }
-
-
 def struct(columns: Sequence[str] = COLUMNS) -> StructType:
     """The Spark schema of the chosen columns."""
-    known = types()
-    return StructType([StructField(name, known[name]) for name in columns])
+    return StructType([StructField(name, TYPES[name]) for name in columns])
 
 
 def wanted_columns(schema: StructType) -> tuple[str, ...]:
     """The columns of a schema Spark asks for; one given with `.schema(...)` may leave columns out."""
-    known = types()
     for field in schema.fields:
-        if field.name not in known:
+        if field.name not in TYPES:
             raise PenstockError(f"there is no column {field.name!r} to read; there are {', '.join(COLUMNS)}")
-        if field.dataType.simpleString() != known[field.name].simpleString():
-            asked, real = field.dataType.simpleString(), known[field.name].simpleString()
+        asked, real = field.dataType.simpleString(), TYPES[field.name].simpleString()
+        if asked != real:
             raise PenstockError(f"column {field.name} is {real}, not {asked}; read it as it is and cast it")
     return tuple(schema.fieldNames())
 
@@ -83,9 +78,8 @@ def without_read_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def check_sink(schema: StructType, topic: str | None) -> None:
     """Refuse what cannot be published, before any task runs."""
-    known = types()
     dropped = {name for name in left_out(schema.fieldNames()) if name in schema.fieldNames()}
-    dropped = {name for name in dropped if name == "topic" or schema[name].dataType == known[name]}
+    dropped = {name for name in dropped if name == "topic" or schema[name].dataType == TYPES[name]}
     for field in schema.fields:
         if field.name in dropped:
             continue

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.filters import FilteringReader
-from pyspark_penstock.options import Use, parse
+from pyspark_penstock.options import READS, Use, parse
 from pyspark_penstock.reading import PenstockReader
 from pyspark_penstock.schema import check_sink, struct, wanted_columns
 from pyspark_penstock.streaming import PenstockStreamReader
@@ -33,7 +33,7 @@ class PenstockDataSource(spark.DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        self.asked.check_read()
+        self.asked.check(*READS)
         return struct(self.asked.columns)
 
     def reader(self, schema: StructType) -> spark.DataSourceReader:

@@ -1,8 +1,8 @@
 """Reading a stream: which offsets the next micro-batch ends at, and the partitions of a batch.
 
-Spark's checkpoint is the truth. Offsets are decided here and remembered there; the cursor on the broker pins where a
-named query starts, holds retention and shows lag, and is not asked once there is a checkpoint. A trigger costs one
-question about all topics, and an idle one waits inside the broker.
+Offsets are decided here and kept in Spark's checkpoint. The cursor on the broker pins where a named query starts, holds
+retention and shows lag; it is not read once there is a checkpoint. A trigger costs one request for all topics, and an
+idle one waits inside the broker.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import datasource as limits
 
-from pyspark_penstock.client import BrokerClient, Span
+from pyspark_penstock.client import BrokerClient, Span, log
 from pyspark_penstock.errors import PenstockError, UnreachableError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
@@ -28,7 +28,6 @@ from pyspark_penstock.positions import (
     identities,
     is_replaced,
     kept,
-    log,
     may_move,
     no_match,
     ordered,
@@ -202,15 +201,22 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
     # ------------------------------------------------------------------ a batch
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        self._check_start(start)
         before, meant, after = places(start), identities(end), places(end)
+        # A first batch that Spark runs again must begin where it began.
+        if not self._planned and self._start_may_move and before == places(self._start or {}):
+            self._report_once(
+                "the first batch of this query is run again, and where it began was not kept; "
+                "set startingOffsets to where it is to begin, and give queries that start at latest a consumerName"
+            )
         # A topic that is new in this batch, or was made again before it.
         was = identities(start)
         anew = {name for name in after if name in was and name in meant and was[name] != meant[name]}
-        heads = self._heads([name for name in after if name not in before or name in anew])
+        new = [name for name in after if name not in before or name in anew]
+        known = bounds_in(self.broker.ask("bounds", topics=new, missing_ok=True)) if new else {}
+        heads = {name: bound.head for name, bound in known.items()}
         first = before | {name: head for name, head in heads.items() if name in anew}
         first |= self._joining({name: head for name, head in heads.items() if name not in before})
-        first |= {name: 0 for name in after if name not in first}  # it is gone, as the broker will say
+        first |= {name: 0 for name in after if name not in first}  # it is gone: split reports it
         for name, until in after.items():
             if first[name] > until:
                 self._report_once(
@@ -219,19 +225,6 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
                 )
         spans = [Span(name, first[name], until, meant.get(name, "")) for name, until in after.items()]
         return split(self.broker, self.options, spans)
-
-    def _heads(self, names: list[str]) -> Offsets:
-        """Of those that are there."""
-        known = bounds_in(self.broker.ask("bounds", topics=names, missing_ok=True)) if names else {}
-        return {name: bound.head for name, bound in known.items()}
-
-    def _check_start(self, start: Mapping[str, int]) -> None:
-        """A first batch that Spark runs again must begin where it began: refuse to guess."""
-        if not self._planned and self._start_may_move and places(start) == places(self._start or {}):
-            self._report_once(
-                "the first batch of this query is run again, and where it began was not kept; "
-                "set startingOffsets to where it is to begin, and give queries that start at latest a consumerName"
-            )
 
     def _report_once(self, sentence: str) -> None:
         if sentence not in self._reported:
@@ -255,9 +248,6 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
             )
         except UnreachableError as error:
             log.warning("%s; the cursor follows with the next batch", error)
-
-    def stop(self) -> None:
-        """Nothing is held: Spark may not call this at all."""
 
 
 def _sizes(limit: limits.ReadLimit, options: Options) -> dict[str, int | None]:

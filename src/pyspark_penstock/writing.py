@@ -54,29 +54,36 @@ class PenstockWriter(DataSourceArrowWriter):
         self.epoch = options.txn_version or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        if self.options.txn_app is None:
-            return publish(self.options, iterator, self.job, self.epoch)
-        broker = BrokerClient(self.options.access)
-        query = _transaction(broker, self.options, self.options.txn_app)
-        if not self._is_done(broker, query):
+        query, done = self._transaction()
+        if not done:
             return publish(self.options, iterator, query, self.epoch)
         for _ in iterator:  # Spark sends the rows in any case
             pass
         return Written(query, [])
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self.options.txn_app is None:
-            decide(self.options, messages, self.epoch)
-            return
-        broker = BrokerClient(self.options.access)
-        query = _transaction(broker, self.options, self.options.txn_app)
-        if not self._is_done(broker, query):
-            decide(self.options, messages, self.epoch, query)
+        query, done = self._transaction()
+        if not done:
+            decide(self.options, messages, self.epoch, query if self.options.txn_app is not None else None)
 
-    def _is_done(self, broker: BrokerClient, query: str) -> bool:
-        """Whether this version, or a higher one, was stored before."""
-        said = broker.ask("stage.last", query=query)
-        return said["epoch"] is not None and said["epoch"] >= self.epoch
+    def _transaction(self) -> tuple[str, bool]:
+        """The name this job writes under, and whether its version, or a higher one, was stored before.
+
+        What an application, whatever it is called, writes to a topic has a name of fixed length. It goes by the topic's
+        identity, however the topic is spelled; where a column names topics, by the application alone.
+        """
+        app, topic = self.options.txn_app, self.options.sink_topic
+        if app is None:
+            return self.job, False
+        broker = BrokerClient(self.options.access)
+        identities = []
+        if topic is not None:
+            if self.options.create_topics:
+                broker.ask("topic.ensure", topic=topic)
+            identities = [bound.identity for bound in bounds_in(broker.ask("bounds", topics=[topic])).values()]
+        query = f"txn-{hashlib.sha256(':'.join([*identities, app]).encode()).hexdigest()[:32]}"
+        last = broker.ask("stage.last", query=query)["epoch"]
+        return query, last is not None and last >= self.epoch
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Staged rows without a decision are never seen; others are published and cannot be called back."""
@@ -96,21 +103,6 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Spark runs the batch again, and the broker knows what it has seen."""
-
-
-def _transaction(broker: BrokerClient, options: Options, app: str) -> str:
-    """A name of fixed length for what an application, whatever it calls itself, writes to a topic.
-
-    It goes by the topic's identity, however the topic is spelled; where a column names topics, by the application
-    alone.
-    """
-    identities = []
-    if options.sink_topic is not None:
-        if options.create_topics:
-            broker.ask("topic.ensure", topic=options.sink_topic)
-        known = bounds_in(broker.ask("bounds", topics=[options.sink_topic]))
-        identities = [bound.identity for bound in known.values()]
-    return f"txn-{hashlib.sha256(':'.join([*identities, app]).encode()).hexdigest()[:32]}"
 
 
 def _context() -> TaskContext:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyspark_penstock.errors import PenstockError
-from pyspark_penstock.options import ALIASES, TABLE, Options, Use, parse
+from pyspark_penstock.options import ALIASES, READS, TABLE, Options, Use, parse
 from pyspark_penstock.schema import COLUMNS
 
 BEST = {
@@ -194,7 +194,7 @@ def test_what_belongs_to_spark_is_left_to_spark() -> None:
 def test_one_option_says_what_to_read(raw: dict[str, str], said: str) -> None:
     assert said in refused(raw, Use.BATCH_READ)
     with pytest.raises(PenstockError, match=said):
-        parse(raw).check_read()
+        parse(raw).check(*READS)
 
 
 def test_offsets_and_times_exclude_each_other() -> None:
@@ -204,7 +204,7 @@ def test_offsets_and_times_exclude_each_other() -> None:
 
 def test_a_sink_option_is_refused_while_a_read_is_loaded() -> None:
     with pytest.raises(PenstockError, match="option createTopics is for a write, not for a read"):
-        parse({"topic": "t", "createTopics": "true"}).check_read()
+        parse({"topic": "t", "createTopics": "true"}).check(*READS)
 
 
 def test_short_names_can_be_given_a_project() -> None:

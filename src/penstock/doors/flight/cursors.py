@@ -37,8 +37,6 @@ class Cursors:
         self._queue = queue
         self._names = names
 
-    # ------------------------------------------------------------------ actions
-
     async def open(self, asked: codec.CursorMove) -> dict[str, Any]:
         held = {cursor.topic: await self.hold(cursor, offset) for cursor, offset in self._asked(asked)}
         answer: dict[str, Any] = {
@@ -81,15 +79,12 @@ class Cursors:
             found.append((Cursor(asked.name, topic, name, other), offset))
         return found
 
-    # ------------------------------------------------------------------ one cursor
-
     async def hold(self, cursor: Cursor, offset: int) -> Held:
         """The cursor, made at the offset if it was not there.
 
         One whose topic was deleted holds nothing: its reader begins with all that the new topic has.
         """
-        replaced = await self._remove_detached(cursor)
-        found = await self._found(cursor)
+        found, replaced = await self._existing(cursor)
         if found is None:
             found, opened = await self._made(cursor, self._queue.topic(cursor.topic).head if replaced else offset)
             return Held(found, opened, replaced)
@@ -103,8 +98,7 @@ class Cursors:
         return len(names)
 
     async def _advance(self, cursor: Cursor, offset: int) -> int:
-        await self._remove_detached(cursor)
-        found = await self._found(cursor)
+        found, _ = await self._existing(cursor)
         if found is None:
             found, _ = await self._made(cursor, offset)
         self._check_offset(cursor.topic, offset)
@@ -116,25 +110,20 @@ class Cursors:
         await self._queue.commit()
         return self._offset(found)
 
-    def _named(self, cursor: Cursor) -> Sequence[SubscriptionMetadata]:
-        """What there is of this consumer under the two names a cursor can have."""
+    async def _existing(self, cursor: Cursor) -> tuple[SubscriptionMetadata | None, bool]:
+        """The cursor, under whichever name, and whether there was one in a topic that has been deleted.
+
+        That one is removed, and of two in the same topic the one that is behind.
+        """
         names = [name for name in (cursor.subscription, cursor.other) if name]
         found = [self._queue.subscription(name) for name in names if self._queue.subscription_exists(name)]
-        return [each for each in found if each.options.extras.get(MARK) == cursor.consumer]
-
-    async def _remove_detached(self, cursor: Cursor) -> bool:
-        gone = [each for each in self._named(cursor) if each.detached]
-        for each in gone:
+        found = [each for each in found if each.options.extras.get(MARK) == cursor.consumer]
+        detached = [each for each in found if each.detached]
+        live = [each for each in found if not each.detached and each.topic == cursor.topic]
+        live.sort(key=self._offset)
+        for each in (*detached, *live[:-1]):
             await self._queue.delete_subscription(each.name)
-        return any(each.topic == cursor.topic for each in gone)
-
-    async def _found(self, cursor: Cursor) -> SubscriptionMetadata | None:
-        """The cursor of this consumer in this topic, under whichever name; of two the one that is further stays."""
-        found = [each for each in self._named(cursor) if each.topic == cursor.topic]
-        found.sort(key=self._offset)
-        for each in found[:-1]:
-            await self._queue.delete_subscription(each.name)
-        return found[-1] if found else None
+        return live[-1] if live else None, any(each.topic == cursor.topic for each in detached)
 
     async def _made(self, cursor: Cursor, offset: int) -> tuple[SubscriptionMetadata, bool]:
         """The cursor, and whether it is new: another request may have made it meanwhile."""

@@ -187,9 +187,6 @@ def _lengths(offsets: list[int]) -> list[int]:
     return list(map(sub, offsets[1:], offsets))
 
 
-# ---------------------------------------------------------------------- what goes over the link
-
-
 def by_topic(batch: UploadedBatch, default: str | None, full_name: Callable[[str], str]) -> dict[str, Rows[Row]]:
     """The rows of each topic, in the order in which topics first come."""
     if batch.topics is None:

@@ -26,7 +26,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.doors.flight.slow_columns import NO_KEY, SAMPLE, TIME, CopiedRow, map_column
+from penstock.doors.flight.slow_columns import NO_KEY, SAMPLE, TIME, StoredRow, map_column
 from penstock.doors.flight.stored_rows import StoredRows
 
 MAPS_MAX = 16  # different maps of attributes
@@ -37,7 +37,7 @@ ROW_BYTES_MIN = 6
 BIN8, BIN16 = 0xC4, 0xC5
 NO_KEY_THEN_TIME = b"\xa0\xcf"
 
-_row = msgspec.msgpack.Decoder(CopiedRow)
+_row = msgspec.msgpack.Decoder(StoredRow[bytes])
 
 
 class FastColumns(NamedTuple):

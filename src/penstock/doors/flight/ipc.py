@@ -35,7 +35,7 @@ class Hello(Record):
     tokens: list[str]
     certificate: bytes  # PEM; empty: no TLS
     private_key: bytes
-    unfinished: list[str]  # queries whose decided rows were not all copied
+    unfinished: list[str] = []  # queries whose decided rows were not all copied
 
 
 class TopicBounds(Record):
@@ -50,8 +50,6 @@ class TopicBounds(Record):
     head_position: int
     position: int  # at the tail
 
-
-# ---------------------------------------------------------------------- publishing
 
 Row: TypeAlias = tuple[bytes, dict[str, str], str]  # the fields of a draft that a row can have
 
@@ -77,9 +75,6 @@ class PublishResult(Record):
     first: int
     rows: int
     repeated: bool
-
-
-# ---------------------------------------------------------------------- decisions
 
 
 class Decision(Record):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import queue
 import signal
 import socket
 import sys
-import threading
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
@@ -31,41 +31,28 @@ log = logging.getLogger("penstock.doors.flight")
 NICENESS = 5  # where processors are short, the broker goes before the scans
 
 
-class ReaderProcess:
-    def __init__(self, own: socket.socket) -> None:
-        self._link = ReaderEnd(own, noticed=self._noticed, ended=lambda: os._exit(0))
-        self._greeted = threading.Event()
-        self._stopped = threading.Event()
-        self._hello: Hello | None = None
+def run(own: socket.socket) -> None:
+    # This import takes long; until it is done the server listens in our place.
+    import penstock.doors.flight.service  # noqa: F401
 
-    def run(self) -> None:
-        # This import takes long; until it is done the server listens in our place.
-        import penstock.doors.flight.service  # noqa: F401
-
-        self._link.start()
-        self._link.send("ready", b"", 0)
-        self._greeted.wait()
-        assert self._hello is not None, "the greeting was read before it was announced"
-        try:
-            service = open_service(self._hello, self._link)
-        except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
-            log.error("cannot serve on %s port %d: %s", self._hello.host, self._hello.port, where(error))
-            os._exit(1)
-        gc.freeze()  # what exists now stays
-        calm_collector()
-        self._link.send("open", b"", 0)
-        service.staging.finish(self._hello.unfinished)
-        self._stopped.wait()
-        service.stopping = True
-        service.shutdown()
-        os._exit(0)
-
-    def _noticed(self, frame: Frame) -> None:
-        if frame.word == "hello":
-            self._hello = unpack(frame.body, Hello)
-            self._greeted.set()
-        elif frame.word == "stop":
-            self._stopped.set()
+    notices: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # of the server: `hello`, then `stop`
+    link = ReaderEnd(own, noticed=notices.put, ended=lambda: os._exit(0))
+    link.start()
+    link.send("ready", b"", 0)
+    hello: Hello = unpack(notices.get().body, Hello)
+    try:
+        service = open_service(hello, link)
+    except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
+        log.error("cannot serve on %s port %d: %s", hello.host, hello.port, where(error))
+        os._exit(1)
+    gc.freeze()  # what exists now stays
+    calm_collector()
+    link.send("open", b"", 0)
+    service.staging.finish(hello.unfinished)
+    notices.get()
+    service.stopping = True
+    service.shutdown()
+    os._exit(0)
 
 
 def open_service(hello: Hello, link: ReaderEnd) -> FlightService:
@@ -98,7 +85,7 @@ def main() -> None:
     os.nice(NICENESS)
     sys.meta_path.insert(0, NoPandas())
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
-    ReaderProcess(socket.socket(fileno=int(sys.argv[1]))).run()
+    run(socket.socket(fileno=int(sys.argv[1])))
 
 
 if __name__ == "__main__":

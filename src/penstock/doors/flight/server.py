@@ -81,7 +81,7 @@ class FlightDoor:
         return [f"{'grpc+tls' if self._options.tls_cert else 'grpc'}://{self.address}"]
 
     async def start(self) -> None:
-        certificate, private_key = _key_pair(self._options)
+        key_pair = _key_pair(self._options)
         found = await asyncio.get_running_loop().getaddrinfo(
             self._host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
@@ -89,17 +89,8 @@ class FlightDoor:
         self._handover = Handover(self._family, host, self._port)
         self._port = self._handover.port
         self.address = join_address(host, self._port)
-        self._hello = Hello(
-            host,
-            self._port,
-            self._project,
-            self._data,
-            self._queue.limits,
-            list(self._options.tokens),
-            certificate,
-            private_key,
-            [],
-        )
+        tokens = list(self._options.tokens)
+        self._hello = Hello(host, self._port, self._project, self._data, self._queue.limits, tokens, *key_pair)
         self._listener = self._queue.on([Published, TopicDeleted], self._requests.waiters.on_fact)
         self._supervisor = asyncio.create_task(self._supervise(self._handover))
 

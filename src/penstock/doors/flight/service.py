@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -67,15 +68,15 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         self._uploads = threading.BoundedSemaphore(UPLOADS_MAX)
         super().__init__(location, **options)
 
-    def _check(self) -> None:
-        if self.stopping:
-            raise UnavailableError("The server is stopping")
-
-    # ------------------------------------------------------------------ reading
+    @contextmanager
+    def _call(self, what: str) -> Iterator[None]:
+        with flight_errors(self._log, what):
+            if self.stopping:
+                raise UnavailableError("The server is stopping")
+            yield
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> Any:
-        with flight_errors(self._log, "do_get"):
-            self._check()
+        with self._call("do_get"):
             asked = codec.read(ticket.ticket, codec.Ticket, "ticket")
             columns = _columns(asked.columns)
             spans = self._spans(codec.ranges_of(asked), lossy=asked.lossy)
@@ -124,11 +125,8 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
                     return
                 first = error.earliest
 
-    # ------------------------------------------------------------------ publishing
-
     def do_put(self, context: Any, descriptor: flight.FlightDescriptor, reader: Any, writer: Any) -> None:
-        with flight_errors(self._log, "do_put"):
-            self._check()
+        with self._call("do_put"):
             command = codec.read(descriptor.command or b"", codec.Upload, "command")
             upload = Upload(self._topics, self._publisher, self._names, self.staging, self._limits, command)
             if not self._uploads.acquire(blocking=False):
@@ -138,35 +136,28 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             finally:
                 self._uploads.release()
 
-    # ------------------------------------------------------------------ actions
-
     def do_action(self, context: Any, action: flight.Action) -> list[flight.Result]:
-        with flight_errors(self._log, f"action {action.type[:40]}"):
-            self._check()
+        with self._call(f"action {action.type[:40]}"):
             body = action.body.to_pybytes() if action.body is not None else b""
             return [flight.Result(self._actions.answer(action.type, body))]
 
     def list_actions(self, context: Any) -> list[flight.ActionType]:
         return [flight.ActionType(name, action.help) for name, action in codec.ACTIONS.items()]
 
-    # ------------------------------------------------------------------ for generic clients
-
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[flight.FlightInfo]:
-        with flight_errors(self._log, "list_flights"):
-            self._check()
+        with self._call("list_flights"):
             yield from map(_info, self._topics.bounds(None))
 
     def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
-        with flight_errors(self._log, "get_flight_info"):
+        with self._call("get_flight_info"):
             return _info(self._described(descriptor))
 
     def get_schema(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
-        with flight_errors(self._log, "get_schema"):
+        with self._call("get_schema"):
             self._described(descriptor)
             return flight.SchemaResult(SCHEMA)
 
     def _described(self, descriptor: flight.FlightDescriptor) -> TopicBounds:
-        self._check()
         path = descriptor.path
         if not path or len(path) != 1:
             raise InvalidArgumentError("A flight is named by a path of one part, the topic")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -14,32 +14,25 @@ import pyarrow.compute as pc
 from penstock.doors.flight.stored_rows import StoredRows
 from penstock.errors import DamagedStoreError
 
+Data = TypeVar("Data", bytes, memoryview)
+
 COPIED_BYTES = 400  # up to this size copying a row is faster than pointing at it
 SAMPLE = 64  # rows that show whether attributes repeat
 TIME = pa.timestamp("us", "UTC")
 NO_KEY = pa.scalar("", pa.string())
 
 
-class CopiedRow(msgspec.Struct, array_like=True, gc=False):
-    """The first fields of a broker Message; the others are skipped."""
+class StoredRow(msgspec.Struct, Generic[Data], array_like=True, gc=False):
+    """The first fields of a broker Message, the others are skipped; data is a copy, or a view of the stored bytes."""
 
-    data: bytes
+    data: Data
     attributes: msgspec.Raw
     ordering_key: str
     publish_time: int
 
 
-class ViewedRow(msgspec.Struct, array_like=True, gc=False):
-    """The same, with a view of the stored bytes instead of a copy."""
-
-    data: memoryview
-    attributes: msgspec.Raw
-    ordering_key: str
-    publish_time: int
-
-
-_copied = msgspec.msgpack.Decoder(list[CopiedRow])
-_viewed = msgspec.msgpack.Decoder(list[ViewedRow])
+_copied = msgspec.msgpack.Decoder(list[StoredRow[bytes]])
+_viewed = msgspec.msgpack.Decoder(list[StoredRow[memoryview]])
 _maps = msgspec.msgpack.Decoder(list[dict[str, str]])
 
 

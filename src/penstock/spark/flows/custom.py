@@ -166,9 +166,9 @@ class Custom(FlowKind, kw_only=True):
         from pyspark.sql import functions as F
 
         from pyspark_penstock.options import parse
-        from pyspark_penstock.schema import types
+        from pyspark_penstock.schema import TYPES
 
-        known: dict[str, Any] = types()
+        known: dict[str, Any] = dict(TYPES)
         stream = session.readStream.format("rate").option("rowsPerSecond", 1).load()
         columns = parse({key: str(value) for key, value in self.options.items()}).columns
         return stream.select(*(F.lit(None).cast(known[name]).alias(name) for name in columns))
