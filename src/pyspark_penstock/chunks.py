@@ -50,22 +50,19 @@ def _running_sizes(batch: pa.RecordBatch) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    def lengths(column: pa.Array) -> pa.Array:
+        return pc.cast(pc.fill_null(pc.binary_length(column), 0), pa.int64())
+
     total = pa.repeat(pa.scalar(ROW_BYTES, pa.int64()), batch.num_rows)
     for column in batch.columns:
-        total = pc.add(total, _sizes(column))
+        if pa.types.is_map(column.type):
+            entries = pc.cumulative_sum(pc.add(lengths(column.keys), lengths(column.items)))
+            ends = pa.concat_arrays([pa.array([0], pa.int64()), entries])
+            sizes = pc.subtract(pc.take(ends, column.offsets[1:]), pc.take(ends, column.offsets[:-1]))
+        else:
+            sizes = lengths(column)
+        total = pc.add(total, sizes)
     return pc.cumulative_sum(total)
-
-
-def _sizes(column: pa.Array) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_map(column.type):
-        return pc.cast(pc.fill_null(pc.binary_length(column), 0), pa.int64())
-    entries = pc.add(pc.fill_null(pc.binary_length(column.keys), 0), pc.fill_null(pc.binary_length(column.items), 0))
-    ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(pc.cast(entries, pa.int64()))])
-    places = column.offsets
-    return pc.subtract(pc.take(ends, places[1:]), pc.take(ends, places[:-1]))
 
 
 def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
@@ -121,6 +121,14 @@ class Span(NamedTuple):
     identity: str = ""  # of the topic that is meant
 
 
+class Bound(NamedTuple):
+    """The offsets a topic has: from the earliest kept to the next to be given."""
+
+    head: int
+    tail: int
+    identity: str = ""  # empty: not known
+
+
 class BrokerClient:
     """One broker, for the tasks and the driver of a query."""
 
@@ -141,6 +149,15 @@ class BrokerClient:
                 return dict(json.loads(answers[0].body.to_pybytes()))
             except pa.ArrowException as error:
                 retries.after(error)
+
+    def bounds(self, **asked: Any) -> dict[str, Bound]:
+        """Of topics, by full name."""
+        said = sorted(self.ask("bounds", **asked)["topics"].items())
+        return {name: Bound(bound["head"], bound["tail"], bound["identity"]) for name, bound in said}
+
+    def find(self, times: Mapping[str, int]) -> dict[str, int]:
+        """The first offset published then or later, by topic."""
+        return dict(self.ask("find", times=dict(times))["offsets"]) if times else {}
 
     def read(self, spans: Sequence[Span], columns: Sequence[str], lossy: bool) -> Iterator[pa.RecordBatch]:
         """Ranges in batches. A connection that breaks is made again, and reading goes on where it was.

@@ -17,7 +17,6 @@ from pyspark.sql.datasource import Filter, In, IsNotNull
 
 from pyspark_penstock.client import BrokerClient, Span
 from pyspark_penstock.options import Options
-from pyspark_penstock.positions import find
 from pyspark_penstock.reading import PenstockReader
 
 MICROSECONDS_MAX = (1 << 53) - 1
@@ -116,6 +115,6 @@ def _cut(span: Span, low: int | None, high: int | None) -> Span:
 def _between(broker: BrokerClient, spans: list[Span], low: int | None, high: int | None) -> list[Span]:
     """The parts published from one time on and before another; the times of a topic never run backwards."""
     names = [span.topic for span in spans]
-    lows = find(broker, dict.fromkeys(names, low)) if low is not None else {}
-    highs = find(broker, dict.fromkeys(names, high)) if high is not None else {}
+    lows = broker.find(dict.fromkeys(names, low)) if low is not None else {}
+    highs = broker.find(dict.fromkeys(names, high)) if high is not None else {}
     return [_cut(span, lows.get(span.topic), highs.get(span.topic)) for span in spans]

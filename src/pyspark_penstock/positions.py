@@ -7,35 +7,15 @@ again has the same name, and other messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-from pyspark_penstock.client import BrokerClient, log, lost
+from pyspark_penstock.client import Bound, BrokerClient, log, lost
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
 from pyspark_penstock.values import EARLIEST, IDENTITIES, LATEST
 
 Offsets = dict[str, int]
-
-
-def report_loss(options: Options, sentence: str, hint: str = "", **facts: Any) -> None:
-    """Fail, or warn if the query is to go on without what is lost."""
-    if options.fail_on_loss:
-        raise DataLossError(sentence + hint, **facts)
-    log.warning("penstock: %s", sentence)
-
-
-def report_gone(options: Options, name: str) -> None:
-    hint = "; set failOnDataLoss to false to go on without"
-    report_loss(options, f"{name}, which this query reads, is not there any more", hint, topic=name)
-
-
-class Bound(NamedTuple):
-    """The offsets a topic has: from the earliest kept to the next to be given."""
-
-    head: int
-    tail: int
-    identity: str = ""  # empty: not known
 
 
 def ordered(offsets: Mapping[str, int]) -> Offsets:
@@ -64,97 +44,96 @@ def is_replaced(name: str, meant: Mapping[str, str], known: Mapping[str, Bound])
     return meant.get(name, there) != there and there != ""
 
 
+class Positions:
+    """The topics that the options name, and where to begin and end in each."""
+
+    def __init__(self, broker: BrokerClient, options: Options) -> None:
+        self._broker = broker
+        self._options = options
+
+    def bounds(self, **more: Any) -> dict[str, Bound]:
+        options = self._options
+        asked: dict[str, Any] = {"topics": list(options.source_topics)}
+        if options.pattern:
+            asked = {"pattern": options.pattern} | ({"project": options.project} if options.project else {})
+        return self._broker.bounds(**asked, **more)
+
+    def starting(self, known: Mapping[str, Bound], default: str) -> Offsets:
+        options = self._options
+        if options.starting_time is not None:
+            found = ordered(self._broker.find(dict.fromkeys(known, options.starting_time)))
+            for name, offset in found.items():
+                if offset >= known[name].tail and options.strategy == "error":
+                    raise PenstockError(
+                        f"nothing was published to {name} since startingTimestamp; "
+                        "set startingOffsetsByTimestampStrategy to latest to begin with what comes"
+                    )
+            return found
+        said = options.starting or default
+        if isinstance(said, str):
+            return ordered({name: bound.head if said == "earliest" else bound.tail for name, bound in known.items()})
+        found = _offsets(said, known, "startingOffsets", EARLIEST)
+        for name in known:
+            if is_replaced(name, identities(said), known):
+                self.report_loss(replaced(name), topic=name)
+                found[name] = known[name].head
+        return found
+
+    def start_may_move(self) -> bool:
+        """Whether the start of a stream is another one when it is worked out later."""
+        if self._options.starting_time is not None:
+            return self._options.strategy == "latest"
+        said = self._options.starting or "latest"
+        return said == "latest" or (isinstance(said, dict) and LATEST in said.values())
+
+    def ending(self, known: Mapping[str, Bound]) -> Offsets:
+        if self._options.ending_time is not None:
+            return ordered(self._broker.find(dict.fromkeys(known, self._options.ending_time)))
+        said = self._options.ending or "latest"
+        if isinstance(said, str):
+            return ordered({name: bound.tail if said == "latest" else bound.head for name, bound in known.items()})
+        for name in known:
+            if is_replaced(name, identities(said), known):
+                raise DataLossError(f"endingOffsets were taken from another topic: {replaced(name)}", topic=name)
+        return _offsets(said, known, "endingOffsets", LATEST)
+
+    def report_loss(self, sentence: str, hint: str = "", **facts: Any) -> None:
+        """Fail, or warn if the query is to go on without what is lost."""
+        if self._options.fail_on_loss:
+            raise DataLossError(sentence + hint, **facts)
+        log.warning("penstock: %s", sentence)
+
+    def report_gone(self, name: str) -> None:
+        hint = "; set failOnDataLoss to false to go on without"
+        self.report_loss(f"{name}, which this query reads, is not there any more", hint, topic=name)
+
+    def no_match(self) -> str:
+        return (
+            f"no topic matches topicPattern {self._options.pattern}; it is compared with the whole name, "
+            "projects/P/topics/T, or with the short one in the default project"
+        )
+
+
+def _offsets(said: Mapping[str, Any], known: Mapping[str, Bound], option: str, default: int) -> Offsets:
+    """Offsets of an option under the names the broker uses; a topic that is not read here is an error."""
+    given = {}
+    for written, offset in places(said).items():
+        full = [written] if written in known else [name for name in known if name.endswith(f"/topics/{written}")]
+        if len(full) != 1:
+            raise PenstockError(f"{option} names {written}, which is not among the topics that are read")
+        given[full[0]] = offset
+    found = {}
+    for name, bound in known.items():
+        offset = given.get(name, default)
+        found[name] = {EARLIEST: bound.head, LATEST: bound.tail}.get(offset, offset)
+    return ordered(found)
+
+
 def replaced(name: str) -> str:
     return (
         f"{name} was deleted and made again since it was read, and what was left in it is lost; use a new checkpoint, "
         "or set failOnDataLoss to false to go on with all that the new topic has"
     )
-
-
-def bounds(broker: BrokerClient, options: Options, **more: Any) -> dict[str, Bound]:
-    """The topics that are asked for, by full name."""
-    asked: dict[str, Any] = {"topics": list(options.source_topics)}
-    if options.pattern:
-        asked = {"pattern": options.pattern} | ({"project": options.project} if options.project else {})
-    return bounds_in(broker.ask("bounds", **asked, **more))
-
-
-def bounds_in(answer: Mapping[str, Any]) -> dict[str, Bound]:
-    said = sorted(answer["topics"].items())
-    return {name: Bound(bound["head"], bound["tail"], bound["identity"]) for name, bound in said}
-
-
-def no_match(options: Options) -> str:
-    return (
-        f"no topic matches topicPattern {options.pattern}; it is compared with the whole name, projects/P/topics/T, "
-        "or with the short one in the default project"
-    )
-
-
-def starting(broker: BrokerClient, options: Options, known: Mapping[str, Bound], default: str) -> Offsets:
-    """Where to begin in each topic."""
-    if options.starting_time is not None:
-        found = find(broker, dict.fromkeys(known, options.starting_time))
-        for name, offset in found.items():
-            if offset >= known[name].tail and options.strategy == "error":
-                raise PenstockError(
-                    f"nothing was published to {name} since startingTimestamp; "
-                    "set startingOffsetsByTimestampStrategy to latest to begin with what comes"
-                )
-        return found
-    said = options.starting or default
-    if isinstance(said, str):
-        return ordered({name: bound.head if said == "earliest" else bound.tail for name, bound in known.items()})
-    given = _by_full_name(places(said), known, "startingOffsets")
-    found = {name: _place(given.get(name, EARLIEST), bound) for name, bound in known.items()}
-    for name in known:
-        if is_replaced(name, identities(said), known):
-            report_loss(options, replaced(name), topic=name)
-            found[name] = known[name].head
-    return ordered(found)
-
-
-def may_move(options: Options) -> bool:
-    """Whether a start of a stream is another one when it is worked out later."""
-    if options.starting_time is not None:
-        return options.strategy == "latest"
-    said = options.starting or "latest"
-    return said == "latest" or (isinstance(said, dict) and LATEST in said.values())
-
-
-def ending(broker: BrokerClient, options: Options, known: Mapping[str, Bound]) -> Offsets:
-    """Where to end in each topic, exclusive."""
-    if options.ending_time is not None:
-        return find(broker, dict.fromkeys(known, options.ending_time))
-    said = options.ending or "latest"
-    if isinstance(said, str):
-        return ordered({name: bound.tail if said == "latest" else bound.head for name, bound in known.items()})
-    for name in known:
-        if is_replaced(name, identities(said), known):
-            raise DataLossError(f"endingOffsets were taken from another topic: {replaced(name)}", topic=name)
-    given = _by_full_name(places(said), known, "endingOffsets")
-    return ordered({name: _place(given.get(name, LATEST), bound) for name, bound in known.items()})
-
-
-def _place(offset: int, bound: Bound) -> int:
-    return {EARLIEST: bound.head, LATEST: bound.tail}.get(offset, offset)
-
-
-def find(broker: BrokerClient, times: Mapping[str, int]) -> Offsets:
-    """The first offset published then or later, by topic."""
-    return ordered(broker.ask("find", times=dict(times))["offsets"]) if times else {}
-
-
-def _by_full_name(said: Mapping[str, int], known: Iterable[str], option: str) -> Offsets:
-    """The same offsets under the names the broker uses; a topic that is not read here is an error."""
-    names = set(known)
-    found = {}
-    for written, offset in said.items():
-        full = [written] if written in names else [name for name in names if name.endswith(f"/topics/{written}")]
-        if len(full) != 1:
-            raise PenstockError(f"{option} names {written}, which is not among the topics that are read")
-        found[full[0]] = offset
-    return found
 
 
 def check_kept(first: Mapping[str, int], known: Mapping[str, Bound]) -> None:

@@ -32,12 +32,19 @@ class Upload:
 
     def send(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Publish all of these; returns when the last is durable."""
+        import pyarrow as pa
+
         for batch in batches:
             self._unanswered.append((self._number, batch))
             self._number += 1
             self._go_on(IN_FLIGHT - 1)
         self._go_on(0)
-        self._close()
+        try:
+            if self._stream is not None:
+                self._stream[0].close()
+        except pa.ArrowException as error:
+            if not is_passing(error):  # otherwise it has done its work: all is durable
+                raise translated(error) from None
 
     def _go_on(self, unanswered_max: int) -> None:
         """Send what is not sent yet, and read answers until no more than so many requests have no answer."""
@@ -81,15 +88,3 @@ class Upload:
         with suppress(pa.ArrowException):
             if stream is not None:
                 stream[0].close()  # or Arrow prints a warning
-
-    def _close(self) -> None:
-        """All is durable by now: a connection that breaks here has done its work."""
-        import pyarrow as pa
-
-        if self._stream is None:
-            return
-        try:
-            self._stream[0].close()
-        except pa.ArrowException as error:
-            if not is_passing(error):
-                raise translated(error) from None

@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyspark_penstock.client import BrokerClient, Span, lost, warn_removed
+from pyspark_penstock.client import Bound, BrokerClient, Span, lost, warn_removed
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.options import Options
-from pyspark_penstock.positions import (
-    Bound,
-    backwards,
-    bounds,
-    check_kept,
-    ending,
-    no_match,
-    replaced,
-    report_gone,
-    report_loss,
-    starting,
-)
+from pyspark_penstock.positions import Positions, backwards, check_kept, replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,11 +44,11 @@ class PenstockReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         broker = BrokerClient(self.options.access)
-        known = bounds(broker, self.options)
+        positions = Positions(broker, self.options)
+        known = positions.bounds()
         if not known and self.options.pattern:
-            raise PenstockError(no_match(self.options))
-        first = starting(broker, self.options, known, "earliest")
-        until = ending(broker, self.options, known)
+            raise PenstockError(positions.no_match())
+        first, until = positions.starting(known, "earliest"), positions.ending(known)
         self._check(first, until, known)
         spans = [
             Span(name, min(max(first[name], bound.head), bound.tail), until[name], bound.identity)
@@ -96,10 +85,11 @@ def split(broker: BrokerClient, options: Options, spans: Sequence[Span]) -> list
         rows=options.rows_per_partition,
         parts=options.min_partitions or 1,
     )
+    positions = Positions(broker, options)
     for name in said["gone"]:
-        report_gone(options, name)
+        positions.report_gone(name)
     for name in said["replaced"]:
-        report_loss(options, replaced(name), topic=name)
+        positions.report_loss(replaced(name), topic=name)
     known = [span for span in full if span.topic not in {*said["replaced"], *said["gone"]}]
     for topic, wanted, earliest in _cut_off(broker, known, said):
         if options.fail_on_loss:
@@ -143,8 +133,8 @@ def _cut_off(broker: BrokerClient, spans: Sequence[Span], said: Mapping[str, Any
     cut = {span.topic: span.first for span in spans if rows.get(span.topic, 0) < span.until - span.first}
     if not cut:
         return []
-    heads = broker.ask("bounds", topics=list(cut))["topics"]
-    return [(topic, first, heads[topic]["head"]) for topic, first in cut.items()]
+    known = broker.bounds(topics=list(cut))
+    return [(topic, first, known[topic].head) for topic, first in cut.items()]
 
 
 def read(options: Options, columns: Sequence[str], partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -35,7 +35,6 @@ SINK_TYPES = {
     "attributes": "map<string,string>",
     "ordering_key": "string",
 }
-SINK_COLUMNS = tuple(SINK_TYPES)
 # What only a read gives: rows that have one of these were read, and then `topic` says where from, not where to.
 READ_COLUMNS = ("offset", "message_id", "publish_time")
 SINK_HINTS = {
@@ -83,11 +82,15 @@ def check_sink(schema: StructType, topic: str | None) -> None:
     for field in schema.fields:
         if field.name in dropped:
             continue
-        if field.name not in SINK_COLUMNS:
-            raise PenstockError(_unknown_sink_column(field))
-        if not _fits(field.name, field.dataType):
-            wanted, given = SINK_TYPES[field.name], field.dataType.simpleString()
-            raise PenstockError(f"column {field.name} must be {wanted}, not {given}")
+        name, given = field.name.lower(), field.dataType.simpleString()
+        if field.name not in SINK_TYPES:
+            hint = f"did you mean {name}?" if name in SINK_TYPES else SINK_HINTS.get(name)
+            raise PenstockError(
+                f"column {field.name} ({given}) cannot be published{f' ({hint})' if hint else ''}; "
+                f"the columns of the sink are {', '.join(SINK_TYPES)}"
+            )
+        if not _fits(name, field.dataType):
+            raise PenstockError(f"column {name} must be {SINK_TYPES[name]}, not {given}")
     names = [name for name in schema.fieldNames() if name not in dropped]
     if "data" not in names:
         raise PenstockError(f"a column named data (binary or string) is needed; there are {', '.join(names) or 'none'}")
@@ -98,15 +101,6 @@ def check_sink(schema: StructType, topic: str | None) -> None:
         )
     if topic is None and "topic" not in names:
         raise PenstockError("nothing says where to publish: give the option topic, or a column named topic")
-
-
-def _unknown_sink_column(field: StructField) -> str:
-    name = field.name.lower()
-    hint = f"did you mean {name}?" if name in SINK_COLUMNS else SINK_HINTS.get(name)
-    return (
-        f"column {field.name} ({field.dataType.simpleString()}) cannot be published{f' ({hint})' if hint else ''}; "
-        f"the columns of the sink are {', '.join(SINK_COLUMNS)}"
-    )
 
 
 def _fits(name: str, kind: DataType) -> bool:

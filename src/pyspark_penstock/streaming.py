@@ -15,27 +15,20 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import datasource as limits
 
-from pyspark_penstock.client import BrokerClient, Span, log
+from pyspark_penstock.client import Bound, BrokerClient, Span, log
 from pyspark_penstock.errors import PenstockError, UnreachableError
 from pyspark_penstock.options import Options
 from pyspark_penstock.positions import (
-    Bound,
     Offsets,
+    Positions,
     backwards,
-    bounds,
-    bounds_in,
     check_kept,
     identities,
     is_replaced,
     kept,
-    may_move,
-    no_match,
     ordered,
     places,
     replaced,
-    report_gone,
-    report_loss,
-    starting,
 )
 from pyspark_penstock.reading import read, split
 
@@ -54,6 +47,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         self.columns = tuple(columns)
         self.refusal = refusal  # what is wrong with the options
         self.broker = BrokerClient(options.access)
+        self._positions = Positions(self.broker, options)
         self._start: dict[str, Any] | None = None
         self._start_may_move = False  # whether another instance would start elsewhere
         self._planned = False  # whether this instance has decided where a batch ends
@@ -74,11 +68,11 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
     def initialOffset(self) -> dict[str, Any]:
         self._check_options()
         if self._start is None:
-            known = bounds(self.broker, self.options)
+            known = self._positions.bounds()
             if not known:
-                log.warning("penstock: %s; the query waits for one", no_match(self.options))
-            begin = starting(self.broker, self.options, known, "latest")
-            self._start_may_move = may_move(self.options)
+                log.warning("penstock: %s; the query waits for one", self._positions.no_match())
+            begin = self._positions.starting(known, "latest")
+            self._start_may_move = self._positions.start_may_move()
             self._start = kept(self._pin(begin) if self.options.consumer and begin else begin, known)
             log.info("penstock: starts at %s", self._start)
         return dict(self._start)
@@ -95,7 +89,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._check_options()
-        self._known = bounds(self.broker, self.options)
+        self._known = self._positions.bounds()
         self._pinned = ordered({name: bound.tail for name, bound in self._known.items()})
 
     def getDefaultReadLimit(self) -> limits.ReadLimit:
@@ -139,11 +133,11 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         pattern, now = self.options.pattern, time.monotonic()
         stale = pattern is not None and now - self._known_since > DISCOVERY_SECONDS
         if self._pinned is None and (stale or not self._known):
-            self._known, self._known_since = bounds(self.broker, self.options), now
+            self._known, self._known_since = self._positions.bounds(), now
         for name in start:
             names = () if pattern is None or name in self._known else (name, name.rpartition("/")[2])
             if any(re.fullmatch(pattern or "", each) for each in names):
-                report_gone(self.options, name)
+                self._positions.report_gone(name)
         new = {name: bound.head for name, bound in self._known.items() if name not in start}
         return ordered({name: start[name] for name in self._known if name in start} | self._joining(new))
 
@@ -165,7 +159,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
             said = self.broker.ask("limit", **asked)
         except PenstockError as error:
             if error.code == "invalid_argument":  # a topic may end before the batch begins
-                return begin, bounds_in(self.broker.ask("bounds", topics=list(begin)))
+                return begin, self.broker.bounds(topics=list(begin))
             raise
         tails, identity = said["tails"], said["identities"]
         return ordered(said["until"]), {
@@ -193,7 +187,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         seconds = IDLE_SECONDS
         if self._holding_since is not None:
             seconds = min(seconds, max(0.0, self._holding_since + self.options.delay_seconds - time.monotonic()))
-        self._known = bounds(self.broker, self.options, after=after, wait_seconds=seconds)
+        self._known = self._positions.bounds(after=after, wait_seconds=seconds)
         self._known_since = time.monotonic()
         held_long_enough = self._holding_since is not None and begin != end
         return held_long_enough or any(bound.tail > after.get(name, bound.head) for name, bound in self._known.items())
@@ -212,7 +206,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         was = identities(start)
         anew = {name for name in after if name in was and name in meant and was[name] != meant[name]}
         new = [name for name in after if name not in before or name in anew]
-        known = bounds_in(self.broker.ask("bounds", topics=new, missing_ok=True)) if new else {}
+        known = self.broker.bounds(topics=new, missing_ok=True) if new else {}
         heads = {name: bound.head for name, bound in known.items()}
         first = before | {name: head for name, head in heads.items() if name in anew}
         first |= self._joining({name: head for name, head in heads.items() if name not in before})
@@ -228,7 +222,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
 
     def _report_once(self, sentence: str) -> None:
         if sentence not in self._reported:
-            report_loss(self.options, sentence)
+            self._positions.report_loss(sentence)
         self._reported.add(sentence)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,6 @@ from pyspark_penstock.chunks import chunks
 from pyspark_penstock.client import BrokerClient
 from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import Options
-from pyspark_penstock.positions import bounds_in
 from pyspark_penstock.publishing import Upload
 from pyspark_penstock.schema import without_read_columns
 
@@ -80,7 +79,7 @@ class PenstockWriter(DataSourceArrowWriter):
         if topic is not None:
             if self.options.create_topics:
                 broker.ask("topic.ensure", topic=topic)
-            identities = [bound.identity for bound in bounds_in(broker.ask("bounds", topics=[topic])).values()]
+            identities = [bound.identity for bound in broker.bounds(topics=[topic]).values()]
         query = f"txn-{hashlib.sha256(':'.join([*identities, app]).encode()).hexdigest()[:32]}"
         last = broker.ask("stage.last", query=query)["epoch"]
         return query, last is not None and last >= self.epoch

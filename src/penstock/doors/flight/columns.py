@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.doors.flight.fast_columns import fast_columns
+from penstock.doors.flight.fast_columns import FastColumns, fast_columns
 from penstock.doors.flight.slow_columns import TIME, SlowColumns
 from penstock.doors.flight.stored_rows import stored_rows
 from penstock.journal.port import StoredBatch
 
 ROWS_MAX = 10_000
 BYTES_MAX = 4 << 20
-COUNTED = frozenset({"topic", "offset", "message_id"})  # columns that follow from the offset alone
+COUNTED = frozenset({"topic", "offset", "message_id"})  # columns that follow from the offset: the store is not read
 COUNTED_ROWS = 50_000
 AFTER_DATA = frozenset({"attributes", "publish_time", "ordering_key"})  # columns of what is stored after the data
 
@@ -32,20 +32,6 @@ SCHEMA = pa.schema(
 )
 
 
-class Columns(Protocol):
-    """The columns of consecutive messages that are read from the store."""
-
-    def slice(self, start: int, length: int) -> Columns: ...
-
-    def data(self) -> pa.Array: ...
-
-    def attributes(self) -> pa.Array: ...
-
-    def publish_time(self) -> pa.Array: ...
-
-    def ordering_key(self) -> pa.Array: ...
-
-
 class MessageRange(NamedTuple):
     """Consecutive messages of a topic."""
 
@@ -53,7 +39,7 @@ class MessageRange(NamedTuple):
     first_id: int  # of the topic
     first: int
     length: int
-    stored: Columns
+    stored: FastColumns | SlowColumns
 
 
 def record_batches(
@@ -70,16 +56,11 @@ def record_batches(
     for batches in _runs(stored):
         start, end = batches[0].first, batches[-1].until
         rows = stored_rows(batches)
-        source: Columns = fast_columns(rows, data_only=data_only) or SlowColumns.of(rows)
+        source = fast_columns(rows, data_only=data_only) or SlowColumns.of(rows)
         for low, high in _pieces(max(start, first), min(end, until), len(rows.body) / len(rows.rows)):
             # Made piece by piece: what was just made is sent while it is in the processor's cache.
             messages = MessageRange(topic, first_id, low, high - low, source.slice(low - start, high - low))
             yield pa.RecordBatch.from_arrays([_COLUMNS[name](messages) for name in schema.names], schema=schema)
-
-
-def needs_messages(columns: Sequence[str]) -> bool:
-    """Whether any of these columns has to be read from the store."""
-    return not set(columns) <= COUNTED
 
 
 def counted_batches(

@@ -36,30 +36,22 @@ CLASSES: dict[str, Any] = {
 
 
 class OutOfRangeError(errors.NotFoundError):
-    """Messages that were asked for are no longer kept."""
+    """Messages that were asked for are no longer kept; without an earliest offset it is another topic by now."""
 
-    topic = ""
-    wanted = earliest = 0
-
-    @classmethod
-    def of(cls, topic: str, wanted: int, earliest: int) -> OutOfRangeError:
-        error = cls(f"Topic {topic} no longer has offset {wanted}: the earliest kept is {earliest}")
-        error.topic, error.wanted, error.earliest = topic, wanted, earliest
-        return error
-
-    @classmethod
-    def replaced(cls, topic: str, wanted: int) -> OutOfRangeError:
-        """The topic of this name is another one than was meant; `earliest` says nothing then."""
-        error = cls(f"Topic {topic} was deleted and made again; what offset {wanted} meant is gone")
-        error.topic, error.wanted, error.earliest = topic, wanted, -1
-        return error
+    def __init__(self, topic: str, wanted: int, earliest: int | None = None) -> None:
+        super().__init__(
+            f"Topic {topic} was deleted and made again; what offset {wanted} meant is gone"
+            if earliest is None
+            else f"Topic {topic} no longer has offset {wanted}: the earliest kept is {earliest}"
+        )
+        self.topic, self.wanted, self.earliest = topic, wanted, earliest
 
 
 def describe(error: PenstockError) -> dict[str, Any]:
     """An error as the client reads it in `extra_info`."""
     if isinstance(error, OutOfRangeError):
         place: dict[str, Any] = {"topic": error.topic, "wanted": error.wanted}
-        if error.earliest >= 0:
+        if error.earliest is not None:
             place["earliest"] = error.earliest
         return {"code": "out_of_range", "message": error.message, **place}
     code = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), "internal")

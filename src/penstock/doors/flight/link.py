@@ -103,10 +103,7 @@ class ReaderEnd:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[bytes]] = {}
         self._sending = threading.Lock()
-        self._thread = threading.Thread(target=self._listen, name="penstock-link", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        threading.Thread(target=self._listen, name="penstock-link", daemon=True).start()
 
     def number(self) -> int:
         return next(self._numbers)

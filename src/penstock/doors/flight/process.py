@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 from importlib.abc import MetaPathFinder
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.doors.flight.ipc import Hello, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
@@ -23,25 +23,31 @@ from penstock.doors.port import join_address
 from penstock.errors import where
 from penstock.memory import calm_collector
 
-if TYPE_CHECKING:
-    from penstock.doors.flight.service import FlightService
-
 log = logging.getLogger("penstock.doors.flight")
 
 NICENESS = 5  # where processors are short, the broker goes before the scans
 
 
 def run(own: socket.socket) -> None:
-    # This import takes long; until it is done the server listens in our place.
-    import penstock.doors.flight.service  # noqa: F401
+    # These imports take long; until they are done the server listens in our place.
+    from penstock.assembly import open_log_reader
+    from penstock.doors.flight.service import FlightService, Tokens
 
     notices: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # of the server: `hello`, then `stop`
     link = ReaderEnd(own, noticed=notices.put, ended=lambda: os._exit(0))
-    link.start()
     link.send("ready", b"", 0)
     hello: Hello = unpack(notices.get().body, Hello)
+    secure = bool(hello.certificate)
     try:
-        service = open_service(hello, link)
+        service = FlightService(
+            f"{'grpc+tls' if secure else 'grpc'}://{join_address(hello.host, hello.port)}",
+            hello,
+            link,
+            open_log_reader(hello.data) if hello.data is not None else None,
+            log,
+            tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
+            middleware={"tokens": Tokens(hello.tokens)} if hello.tokens else None,
+        )
     except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
         log.error("cannot serve on %s port %d: %s", hello.host, hello.port, where(error))
         os._exit(1)
@@ -53,22 +59,6 @@ def run(own: socket.socket) -> None:
     service.stopping = True
     service.shutdown()
     os._exit(0)
-
-
-def open_service(hello: Hello, link: ReaderEnd) -> FlightService:
-    from penstock.assembly import open_log_reader
-    from penstock.doors.flight.service import FlightService, Tokens
-
-    secure = bool(hello.certificate)
-    return FlightService(
-        f"{'grpc+tls' if secure else 'grpc'}://{join_address(hello.host, hello.port)}",
-        hello,
-        link,
-        open_log_reader(hello.data) if hello.data is not None else None,
-        log,
-        tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
-        middleware={"tokens": Tokens(hello.tokens)} if hello.tokens else None,
-    )
 
 
 class NoPandas(MetaPathFinder):

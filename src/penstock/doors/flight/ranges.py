@@ -134,6 +134,6 @@ def checked(topic: TopicBounds, first: int, until: int, *, lossy: bool = False) 
         raise InvalidArgumentError(f"Topic {topic.name} ends at offset {topic.tail}; it cannot be read until {until}")
     if first < topic.head and first < until:
         if not lossy:
-            raise OutOfRangeError.of(topic.name, first, topic.head)
+            raise OutOfRangeError(topic.name, first, topic.head)
         first = min(topic.head, until)
     return first, until

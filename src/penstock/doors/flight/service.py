@@ -14,14 +14,7 @@ import pyarrow.flight as flight
 
 from penstock.doors.flight import codec, ranges
 from penstock.doors.flight.actions import Actions
-from penstock.doors.flight.columns import (
-    SCHEMA,
-    chosen_schema,
-    counted_batches,
-    gathered,
-    needs_messages,
-    record_batches,
-)
+from penstock.doors.flight.columns import COUNTED, SCHEMA, chosen_schema, counted_batches, gathered, record_batches
 from penstock.doors.flight.errors import OutOfRangeError, flight_error, flight_errors
 from penstock.doors.flight.ipc import Hello, TopicBounds
 from penstock.doors.flight.link import ReaderEnd
@@ -96,7 +89,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             if each.identity in ("", topic.identity):
                 found.append((topic, *ranges.checked(topic, each.first, each.until, lossy=lossy)))
             elif not lossy:
-                raise OutOfRangeError.replaced(name, each.first)
+                raise OutOfRangeError(name, each.first)
         return found
 
     def _scan(
@@ -109,7 +102,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     def _scan_topic(
         self, topic: TopicBounds, first: int, until: int, columns: list[str] | None, *, lossy: bool
     ) -> Iterator[pa.RecordBatch]:
-        if columns is not None and not needs_messages(columns):
+        if columns is not None and COUNTED.issuperset(columns):
             yield from counted_batches(topic.name, topic.first_id, first, until, columns)
             return
         while first < until:
@@ -121,7 +114,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             except OutOfRangeError as error:
                 if not lossy:
                     raise
-                if error.earliest < 0:  # it is another topic by now
+                if error.earliest is None:  # it is another topic by now
                     return
                 first = error.earliest
 

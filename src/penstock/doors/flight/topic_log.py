@@ -51,9 +51,9 @@ class TopicLog:
         """Messages are missing: that is right if they are no longer kept."""
         now = self.topic(topic.name)
         if now.identity != topic.identity:
-            raise OutOfRangeError.replaced(topic.name, wanted)
+            raise OutOfRangeError(topic.name, wanted)
         if now.head > wanted:
-            raise OutOfRangeError.of(topic.name, wanted, now.head)
+            raise OutOfRangeError(topic.name, wanted, now.head)
 
     def position(self, topic: TopicBounds, offset: int) -> int:
         """Bytes of the topic before an offset."""
@@ -113,5 +113,5 @@ class LinkReader:
     def _message(self, topic: int, offset: int) -> Message:
         found = self._slice(topic, offset, offset + 1)
         if found is None:
-            raise OutOfRangeError.of(str(topic), offset, offset + 1)
+            raise OutOfRangeError(str(topic), offset, offset + 1)
         return decode_messages(found.body)[0]

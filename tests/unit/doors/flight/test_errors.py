@@ -32,7 +32,7 @@ def test_a_full_disk_is_what_it_is_a_kind_of() -> None:
 
 
 def test_messages_that_are_gone_are_named() -> None:
-    details = json.loads(flight_error(OutOfRangeError.of("t", 5, 9)).extra_info)  # type: ignore[attr-defined]
+    details = json.loads(flight_error(OutOfRangeError("t", 5, 9)).extra_info)  # type: ignore[attr-defined]
     assert details == {
         "code": "out_of_range",
         "message": "Topic t no longer has offset 5: the earliest kept is 9",
