@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import InvalidArgumentError, MessageQueue, SubscriptionOptions
-from penstock.engine.options import subscription_options
+from penstock.engine.options import shown_options, subscription_options
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,35 @@ from penstock.engine.options import subscription_options
 )
 def test_an_option_becomes_what_the_broker_calls_it(given: dict[str, Any], field: str, value: object) -> None:
     assert getattr(subscription_options(given), field) == value
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"ack_deadline": 30, "enable_message_ordering": True, "filter": "attributes:x", "labels": {"a": "b"}},
+        {"flow_control": {"max_bytes": 5}},
+        {"flow_control": {"max_bytes": 5, "max_messages": 7}},
+        {"retry_policy": {}},
+        {"retry_policy": {"minimum_backoff": 0, "maximum_backoff": 50}},
+        {"dead_letter_policy": {"dead_letter_topic": "t", "max_delivery_attempts": 9}},
+        {"expiration_policy": {"ttl": 86400}, "message_retention_duration": 0, "retain_acked_messages": True},
+    ],
+)
+def test_what_is_shown_can_be_given_again(given: dict[str, Any]) -> None:
+    options = subscription_options(given)
+    assert subscription_options(shown_options(options)) == options
+
+
+def test_what_was_not_given_is_not_shown() -> None:
+    shown = shown_options(SubscriptionOptions(flow_max_bytes=5, max_delivery_attempts=9))
+    assert shown["flow_control"] == {"max_bytes": 5}
+    assert (shown["retry_policy"], shown["dead_letter_policy"], shown["expiration_policy"]) == (None, None, None)
+
+
+def test_an_alias_gives_way() -> None:
+    for given in ({"ack_deadline": 20, "ack_deadline_seconds": 30}, {"ack_deadline_seconds": 30, "ack_deadline": 20}):
+        assert subscription_options(given).lease_seconds == 30
 
 
 @pytest.mark.parametrize(
