@@ -233,7 +233,7 @@ async def _tell(options: dict[str, Any], answers: list[str], steps: list[tuple[s
 
 
 def _acks_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Acks, "_decide_acks", lambda self, messages, *, lapsed: False)
+    monkeypatch.setattr(Acks, "ack", lambda self, message: None)
 
 
 def _leases_are_not_extended(monkeypatch: pytest.MonkeyPatch) -> None:
