@@ -105,6 +105,29 @@ async def test_without_listeners_nothing_is_pulled(harness: Harness) -> None:
     assert {message.data for message in received} == {b"0", b"1", b"2", b"3", b"4"}
 
 
+@story("memory", "shared memory")
+async def test_an_answer_is_no_reason_to_pull(harness: Harness) -> None:
+    """Where there was room all the time, the queue is asked again when something comes, not with every ack."""
+    topic = await harness.topic()
+    subscription = await topic.create_subscription("my-sub")
+    received = harness.listen(subscription)
+    await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(10)])
+    await harness.until(lambda: len(received) == 10)
+    await harness.quiet()
+    queue, pulls = harness.pubsub.session.queue, []
+    pull = queue.pull
+
+    async def counted(*arguments: object, **options: object) -> object:
+        pulls.append(arguments)
+        return await pull(*arguments, **options)  # type: ignore[arg-type]
+
+    queue.pull = counted  # type: ignore[method-assign, assignment]
+    for message in received[:10]:
+        message.ack()
+        await harness.quiet()
+    assert pulls == []
+
+
 @story("memory")
 async def test_an_error_nobody_listens_to_is_logged(harness: Harness) -> None:
     topic = await harness.topic()

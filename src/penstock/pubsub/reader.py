@@ -36,8 +36,9 @@ class Reader:
         self.ready: deque[Received] = deque()  # pulled, and not yet in the consumer's hands
         self.in_hand: dict[asyncio.Task[Any], Received] = {}  # what a task works on
         self.workers: set[asyncio.Task[None]] = set()  # tasks that end with the reader
-        self.changed = Signal(session.clock)  # room, a listener, options
-        self.leases = Leases(session.clock, subscription.acks, self.changed)
+        self.changed = Signal(session.clock)  # messages, a listener, options
+        self._released = Signal(session.clock)  # room for more: an answer is no reason to pull where there was room
+        self.leases = Leases(session.clock, subscription.acks, self._released)
         self.closing = False
         self._pulling = False
         self._ending: asyncio.Task[None] | None = None
@@ -52,7 +53,12 @@ class Reader:
             await self._pull(wanted)
         finally:
             self._pulling = False
-            self.changed.wake()
+            self.wake()
+
+    def wake(self) -> None:
+        """Look again at what this reader waits for."""
+        self.changed.wake()
+        self._released.wake()
 
     async def _pull(self, wanted: int) -> None:
         queue, name, options = self._session.queue, self._subscription.name, self._subscription.options
@@ -73,7 +79,7 @@ class Reader:
         if room or not wanted:
             await self._wait_for_messages(since)
         else:
-            await self.changed.wait(CHECK_SECONDS)
+            await self._released.wait(CHECK_SECONDS)
 
     def _room(self) -> int:
         """How many messages may be pulled now."""
@@ -125,9 +131,9 @@ class Reader:
         """No more pulls; what has not been handed out goes back."""
         self.closing = True
         self.give_back()
-        self.changed.wake()
+        self.wake()
         while self._pulling:
-            await self.changed.wait()
+            await self._released.wait()
 
     def begin_closing(self) -> asyncio.Task[None]:
         """Close in a task of its own, as a listener may ask for it, which is then not waited for."""
@@ -137,7 +143,7 @@ class Reader:
         task = asyncio.current_task()
         if task is not None:
             self._excused.add(task)
-            self.changed.wake()
+            self.wake()
         return self._ending
 
     async def _close(self) -> None:
@@ -164,7 +170,7 @@ class Reader:
             left = 0.0 if until is None else (until - clock.now()) / SECOND
             if until is not None and left <= 0:
                 return
-            await self.changed.wait(left)
+            await self._released.wait(left)
 
     def _in_excused_hands(self) -> set[Received]:
         return {self.in_hand[task] for task in self._excused if task in self.in_hand} & self.leases.held.keys()

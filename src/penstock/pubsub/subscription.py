@@ -254,4 +254,4 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
 
     def _wake(self) -> None:
         for reader in self._readers:
-            reader.changed.wake()
+            reader.wake()
