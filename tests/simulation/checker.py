@@ -9,6 +9,7 @@ may have happened or not. After the cut the queue is drained completely, then:
     attempts         a delivery after the cut has another number than the deliveries answered before it imply
     key_order        messages of one key were delivered in another order than they were published
     dead_letter      a message is both in its subscription and among the dead letters
+    time             the store goes on from a later instant than that of the cut, and leases end early
 Written from these words, one pass over the history, no search.
 """
 
@@ -96,6 +97,7 @@ class Delivered(NamedTuple):
 def check(queue: MessageQueue, clock: ManualClock, told: list[Invoked | Answered], attempted: dict[bytes, str]) -> None:
     """Raise AssertionError with the name of the first broken promise; `attempted` is body -> ordering key."""
     history = History(told, attempted)
+    assert not told or clock.now() == history.now, "time: the store is ahead of the cut"
     if not all(queue.subscription_exists(name) for name in SUBSCRIPTIONS):
         assert not told, "lost: a subscription is gone"
         return

@@ -17,11 +17,12 @@ import pytest
 
 from penstock import DamagedStoreError, ManualClock, MessageQueue
 from penstock.broker.log import Sizes
+from penstock.broker.model import SECOND
 from penstock.journal.sqlite import SqliteJournal, connection, journal
 from tests.simulation.checker import check
 from tests.simulation.journal import powercut
 from tests.simulation.journal.workload import low_limits
-from tests.simulation.workload import Workload
+from tests.simulation.workload import SUBSCRIPTIONS, Workload
 
 CUTS_PER_LIFE = 50
 STEPS = 40
@@ -54,11 +55,7 @@ class Cuts:
         workload = Workload(clock, disk.random, disk.acknowledge)
         with small_store():
             for life in range(2):
-                queue = MessageQueue(
-                    SqliteJournal(disk.folder, vfs=disk.vfs, reserve_bytes=0),
-                    clock=clock,
-                    sizes=Sizes(cache_bytes=CACHE_BYTES),
-                )
+                queue = open_queue(disk, clock)
                 workload.set_up(queue)
                 for _ in range(STEPS):
                     workload.step(queue)
@@ -68,12 +65,21 @@ class Cuts:
         queue.engine.journal.close()  # without the snapshot that closing a queue ends with
 
     def check(self, folder: Path, told: list[Any]) -> None:
-        clock = ManualClock(told[-1].at) if told else ManualClock()
-        queue = MessageQueue(SqliteJournal(folder, reserve_bytes=0), clock=clock)
-        try:
-            check(queue, clock, told, self._attempted)
-        finally:
-            queue.close()
+        check_cut(folder, told, self._attempted)
+
+
+def open_queue(disk: powercut.Disk, clock: ManualClock) -> MessageQueue:
+    journal = SqliteJournal(disk.folder, vfs=disk.vfs, reserve_bytes=0)
+    return MessageQueue(journal, clock=clock, sizes=Sizes(cache_bytes=CACHE_BYTES))
+
+
+def check_cut(folder: Path, told: list[Any], attempted: dict[bytes, str]) -> None:
+    clock = ManualClock(told[-1].at) if told else ManualClock()
+    queue = MessageQueue(SqliteJournal(folder, reserve_bytes=0), clock=clock)
+    try:
+        check(queue, clock, told, attempted)
+    finally:
+        queue.close()
 
 
 def test_a_power_cut_breaks_no_promise(rounds: Callable[[int, int], int]) -> None:
@@ -81,6 +87,26 @@ def test_a_power_cut_breaks_no_promise(rounds: Callable[[int, int], int]) -> Non
     wanted, done = rounds(1_000, 100_000), 0
     while done < wanted:
         done += Cuts(done // CUTS_PER_LIFE).run()
+
+
+def test_leases_that_end_before_a_queue_is_closed_have_ended_after_the_cut() -> None:
+    """The store knows when it was closed: its leases end by that instant, also where it is the last thing known."""
+    attempted: dict[bytes, str] = {}
+
+    def wait_and_close(disk: powercut.Disk) -> None:
+        clock = ManualClock()
+        workload, queue = Workload(clock, disk.random, disk.acknowledge), open_queue(disk, clock)
+        workload.set_up(queue)
+        workload.publish(queue)
+        while not workload.held:
+            workload.pull(queue)
+        end = clock.now() + max(options.lease_seconds for _, options in SUBSCRIPTIONS.values()) * SECOND
+        while clock.now() < end:
+            workload.wait(queue)
+        attempted.update(workload.published)
+        queue.close()
+
+    powercut.run(1, wait_and_close, lambda folder, told: check_cut(folder, told, attempted), only=range(100))
 
 
 def test_the_same_cuts_find_the_losses_of_a_store_that_does_not_sync(monkeypatch: pytest.MonkeyPatch) -> None:
