@@ -8,6 +8,7 @@ and what was answered. The pipe outlives the process, so a note that was written
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import signal
 import sys
@@ -87,6 +88,7 @@ def serve(data: Path, label: str, notes: int) -> int:
 
 def main() -> None:
     """Each line of input is a data folder and a label; the answer is the process id of a new server."""
+    faulthandler.enable()  # an abort shows the stacks
     for line in sys.stdin:
         folder, label = line.split()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
