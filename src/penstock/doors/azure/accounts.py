@@ -1,7 +1,6 @@
-"""Accounts and their keys.
+"""Accounts and their keys, which never leave this module as text.
 
-The rule kept here: a key never leaves this module as text. Without configured accounts there is one, the well-known
-development account, and it is only for callers on this machine: everybody in the world has its key.
+Without configured accounts there is one, the development account, for callers on this machine only: its key is public.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Account:
     def __init__(self, name: str, keys: Iterable[Key], *, development: bool = False, public: bool = False) -> None:
         self.name = name
         self.keys = tuple(keys)
-        self.development = development  # nobody configured it: for this machine only
-        self.public = public  # its first key is the one that everybody knows
+        self.development = development  # not configured: for this machine only
+        self.public = public  # its first key is the development key
 
     def signed(self, text: str, signature: bytes) -> bool:
         """Whether one of the keys made this signature."""
@@ -63,7 +62,7 @@ class Accounts:
 
     @property
     def guarded(self) -> bool:
-        """Whether no account that strangers reach has the key that everybody knows; the development one they do not."""
+        """Whether no account has the public key, but for the development account, which only this machine reaches."""
         return all(account.development or not account.public for account in self._accounts.values())
 
     @property
@@ -90,14 +89,10 @@ def _account(place: int, text: str) -> Account:
         raise InvalidArgumentError(f"azure_accounts: account {place} needs another name: lower-case letters and digits")
     if not 1 <= len(keys) <= 2:
         raise InvalidArgumentError(f"azure_accounts: account {place} needs one or two keys")
-    return Account(name, [Key(_secret(place, key)) for key in keys], public=keys[0] == DEVELOPMENT_KEY)
-
-
-def _secret(place: int, key: str) -> bytes:
     try:
-        secret = binascii.a2b_base64(key, strict_mode=True)
+        secrets = [binascii.a2b_base64(key, strict_mode=True) for key in keys]
     except (binascii.Error, ValueError):
-        secret = b""
-    if not secret:
+        secrets = []
+    if not secrets or not all(secrets):
         raise InvalidArgumentError(f"azure_accounts: a key of account {place} is not Base64")
-    return secret
+    return Account(name, map(Key, secrets), public=keys[0] == DEVELOPMENT_KEY)

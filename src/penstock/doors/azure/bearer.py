@@ -40,7 +40,7 @@ def check_token(token: str, account: str, now: int) -> Mapping[str, Any]:
         raise refused("Issuer validation failed. Issuer did not match.")
     named = claims.get("aud", "")
     audiences = {str(each).rstrip("/") for each in (named if isinstance(named, list) else [named])}
-    if audiences.isdisjoint(_audiences(account)):
+    if audiences.isdisjoint({*RESOURCES, _APPLICATION, *(f"https://{account}.queue.{cloud}" for cloud in CLOUDS)}):
         raise refused("Audience validation failed. Audience did not match.")
     return claims
 
@@ -49,10 +49,6 @@ def refused(detail: str) -> AzureError:
     challenge = f"Bearer authorization_uri=https://login.microsoftonline.com/{_ZERO}/oauth2/authorize"
     headers = (("WWW-Authenticate", f"{challenge} resource_id={RESOURCE}"),)
     return AzureError("InvalidAuthenticationInfo", ("AuthenticationErrorDetail", detail), headers=headers)
-
-
-def _audiences(account: str) -> set[str]:
-    return {*RESOURCES, _APPLICATION, *(f"https://{account}.queue.{cloud}" for cloud in CLOUDS)}
 
 
 def _claims(token: str) -> dict[str, Any] | None:

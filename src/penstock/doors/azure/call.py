@@ -83,31 +83,20 @@ def _decoded(part: str) -> tuple[str, str]:
     return unquote(name), unquote(value, errors="surrogateescape")
 
 
-def read_address(call: Call, accounts: Accounts) -> None:
-    """Path style (/account/queue/...) unless the first label of the host is an account we know."""
+def read_address(call: Call, accounts: Accounts, *, prefix: int = 0) -> None:
+    """Path style (/account/queue/...) unless the first label of the host is an account we know.
+
+    `prefix`: parts of the path before the account, as in the dialect's /queue/account/..., which asks for no account.
+    """
     path = call.request.path
-    parts = (unquote(path) if "%" in path else path).split("/")[1:]
+    parts = (unquote(path) if "%" in path else path).split("/")[1 + prefix :]
     host = call.request.header("host")
-    label = host[: host.find(".")].lower() if "." in host else ""
+    label = host[: host.find(".")].lower() if "." in host and not prefix else ""
     if label and accounts.get(label.removesuffix(SECONDARY)) is not None:
         parts.insert(0, label)
-    _name_account(call, parts[0])
-    _name_rest(call, parts[1:])
-
-
-def read_dialect_address(call: Call) -> None:
-    """/queue/{account}/... of the dialect; any account will do."""
-    parts = unquote(call.request.path).split("/")[2:]
-    _name_account(call, parts[0] if parts else "")
-    _name_rest(call, parts[1:])
-
-
-def _name_account(call: Call, name: str) -> None:
-    call.secondary = name.endswith(SECONDARY)
-    call.account = name.removesuffix(SECONDARY)
-
-
-def _name_rest(call: Call, parts: list[str]) -> None:
+    account = parts.pop(0) if parts else ""
+    call.secondary = account.endswith(SECONDARY)
+    call.account = account.removesuffix(SECONDARY)
     if parts and not parts[-1]:
         parts.pop()  # a trailing slash
     depth = len(parts)

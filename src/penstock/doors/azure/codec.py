@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import Message
 from penstock.doors.azure.dates import expiry, rfc1123
-from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, escape, printable, read
+from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, elements, escape, printable, read
 from penstock.doors.azure.names import message_uuid, pop_receipt
 
 # No reference, no CDATA, no control character but tab and line ends: the text is what stands there.
@@ -50,32 +50,24 @@ def put_answer(number: int, receipt: str, *, at: int, visible_at: int, expires_a
 
 
 def get_answer(deliveries: Iterable[Delivery], visible_at: int) -> bytes:
-    next_visible = rfc1123(visible_at)
-    items = [_delivered(each, next_visible) for each in deliveries]
-    return _list(items)
-
-
-def peek_answer(first_id: int, messages: Iterable[tuple[Message, int]]) -> bytes:
-    return _list([_peeked(first_id, message, attempts) for message, attempts in messages])
-
-
-def _delivered(delivery: Delivery, next_visible: str) -> str:
-    message = delivery.message
-    return (
-        f"<QueueMessage><MessageId>{message_uuid(delivery.first_id + message.offset)}</MessageId>"
-        f"<InsertionTime>{rfc1123(message.publish_time)}</InsertionTime>"
-        f"<ExpirationTime>{expiry(message.expires_at)}</ExpirationTime>"
-        f"<PopReceipt>{pop_receipt(delivery.receipt)}</PopReceipt><TimeNextVisible>{next_visible}</TimeNextVisible>"
-        f"<DequeueCount>{delivery.attempt}</DequeueCount><MessageText>{text_of(message.data)}</MessageText>"
-        "</QueueMessage>"
+    visible = f"<TimeNextVisible>{rfc1123(visible_at)}</TimeNextVisible>"
+    return _list(
+        [
+            _message(d.first_id, d.message, d.attempt, f"<PopReceipt>{pop_receipt(d.receipt)}</PopReceipt>{visible}")
+            for d in deliveries
+        ]
     )
 
 
-def _peeked(first_id: int, message: Message, attempts: int) -> str:
+def peek_answer(first_id: int, messages: Iterable[tuple[Message, int]]) -> bytes:
+    return _list([_message(first_id, message, attempts) for message, attempts in messages])
+
+
+def _message(first_id: int, message: Message, attempts: int, lease: str = "") -> str:
     return (
         f"<QueueMessage><MessageId>{message_uuid(first_id + message.offset)}</MessageId>"
         f"<InsertionTime>{rfc1123(message.publish_time)}</InsertionTime>"
-        f"<ExpirationTime>{expiry(message.expires_at)}</ExpirationTime>"
+        f"<ExpirationTime>{expiry(message.expires_at)}</ExpirationTime>{lease}"
         f"<DequeueCount>{attempts}</DequeueCount><MessageText>{text_of(message.data)}</MessageText>"
         "</QueueMessage>"
     )
@@ -100,25 +92,16 @@ def queue_list(
     next_marker: str,
 ) -> bytes:
     """EnumerationResults: each queue with its metadata, if that was asked for."""
-    asked = "".join(
-        f"<{name}>{escape(printable(value))}</{name}>"
-        for name, value in (("Prefix", prefix), ("Marker", marker), ("MaxResults", str(max_results or "")))
-        if value
-    )
+    given = (("Prefix", prefix), ("Marker", marker), ("MaxResults", str(max_results or "")))
+    asked = elements((name, printable(value)) for name, value in given if value)
+    service = escape(printable(endpoint)).replace('"', "&quot;")
     items = "".join(f"<Queue><Name>{name}</Name>{_metadata(metadata)}</Queue>" for name, metadata in queues)
     ending = f"<NextMarker>{escape(next_marker)}</NextMarker>" if next_marker else "<NextMarker />"
     return (
-        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{_attribute(endpoint)}">{asked}'
+        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{service}">{asked}'
         f"<Queues>{items}</Queues>{ending}</EnumerationResults>"
     ).encode("utf-8", "replace")
 
 
-def _attribute(text: str) -> str:
-    return escape(printable(text)).replace('"', "&quot;")
-
-
 def _metadata(metadata: dict[str, str] | None) -> str:
-    if metadata is None:
-        return ""
-    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in metadata.items())
-    return f"<Metadata>{inner}</Metadata>"
+    return "" if metadata is None else f"<Metadata>{elements(metadata.items())}</Metadata>"

@@ -21,7 +21,10 @@ def preflight_headers(request: Request, rules: Sequence[CorsRule]) -> Pairs:
     wanted = [word.strip() for word in request.header("access-control-request-headers").split(",") if word.strip()]
     for rule in rules:
         if method in rule.methods and _is_origin(rule, origin) and _all_allowed(rule, wanted):
-            return _preflight(rule, origin, method, wanted)
+            headers = [*_origin(rule, origin), ("Access-Control-Allow-Methods", method)]
+            if wanted:
+                headers.append(("Access-Control-Allow-Headers", ",".join(wanted)))
+            return [*headers, ("Access-Control-Max-Age", str(rule.max_age_seconds))]
     raise AzureError("CorsPreflightFailure")
 
 
@@ -33,13 +36,6 @@ def request_headers(request: Request, rules: Sequence[CorsRule]) -> Pairs:
             exposed = [("Access-Control-Expose-Headers", ",".join(rule.exposed_headers))]
             return [*_origin(rule, origin), *(exposed if rule.exposed_headers else [])]
     return [("Vary", "Origin")] if rules else []
-
-
-def _preflight(rule: CorsRule, origin: str, method: str, wanted: Sequence[str]) -> Pairs:
-    headers = [*_origin(rule, origin), ("Access-Control-Allow-Methods", method)]
-    if wanted:
-        headers.append(("Access-Control-Allow-Headers", ",".join(wanted)))
-    return [*headers, ("Access-Control-Max-Age", str(rule.max_age_seconds))]
 
 
 def _origin(rule: CorsRule, origin: str) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """User delegation keys: a key that a signed-in user signs with, in place of the account's.
 
-The rule kept here: nothing is stored. The key is an HMAC of who asked and for how long, made with the account's own
-key, so that any node can make it again from the fields of a signature, and the same question has the same answer.
+Nothing is stored. The key is an HMAC of who asked and for how long, made with the account's own key, so that any node
+can make it again from the fields of a signature, and the same question has the same answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.broker.model import SECOND
 from penstock.doors.azure.accounts import Account, Key
 from penstock.doors.azure.dates import iso, parse_iso
 from penstock.doors.azure.errors import invalid_node, not_authentic
-from penstock.doors.azure.markup import DECLARATION, Element, escape
+from penstock.doors.azure.markup import DECLARATION, Element, elements
 
 MAX_SECONDS = 7 * 86400
 SERVICE = "q"
@@ -31,7 +31,11 @@ def answer_key_request(account: Account, body: Element, claims: Mapping[str, obj
     """The answer to KeyInfo from a signed-in user."""
     given = body.values("Start", "Expiry", "DelegatedUserTid")
     start, expiry = given.get("Start") or iso(now), given.get("Expiry", "")
-    _check_interval(start, expiry, now)
+    since, until, last = parse_iso(start), parse_iso(expiry), now + MAX_SECONDS * SECOND
+    if since is None or since > last:
+        raise invalid_node("Start", start, "A time in UTC, at most 7 days from now")
+    if until is None or until <= since or until <= now or until > last:
+        raise invalid_node("Expiry", expiry, "A time in UTC, after the start and at most 7 days from now")
     tenant = given.get("DelegatedUserTid", "")
     user, home = str(claims.get("oid", "")), str(claims.get("tid", ""))
     fields = dict(zip(_FIELDS, (user, home, start, expiry, SERVICE, version, tenant), strict=True))
@@ -46,17 +50,8 @@ def answer_key_request(account: Account, body: Element, claims: Mapping[str, obj
         *([("SignedDelegatedUserTid", tenant)] if tenant else []),
         ("Value", value),
     ]
-    inner = "".join(f"<{name}>{escape(text)}</{name}>" for name, text in parts)
-    return f"{DECLARATION}<UserDelegationKey>{inner}</UserDelegationKey>".encode()
+    return f"{DECLARATION}<UserDelegationKey>{elements(parts)}</UserDelegationKey>".encode()
 
 
 def _text(account: str, fields: Mapping[str, str]) -> str:
     return "\n".join(["user delegation key", account, *(fields.get(name, "") for name in _FIELDS)])
-
-
-def _check_interval(start: str, expiry: str, now: int) -> None:
-    since, until, last = parse_iso(start), parse_iso(expiry), now + MAX_SECONDS * SECOND
-    if since is None or since > last:
-        raise invalid_node("Start", start, "A time in UTC, at most 7 days from now")
-    if until is None or until <= since or until <= now or until > last:
-        raise invalid_node("Expiry", expiry, "A time in UTC, after the start and at most 7 days from now")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from penstock import errors
-from penstock.doors.azure.markup import DECLARATION, escape, printable
+from penstock.doors.azure.markup import DECLARATION, elements, printable
 
 Pairs: TypeAlias = Sequence[tuple[str, str]]
 
@@ -30,10 +30,7 @@ CODES: dict[str, tuple[int, str]] = {
     "EmptyMetadataKey": (400, "The key for one of the metadata key-value pairs is empty."),
     "InsufficientAccountPermissions": (403, "Write operations are not allowed."),
     "InternalError": (500, "Server encountered an internal error. Please try again after some time."),
-    "InvalidAuthenticationInfo": (
-        401,
-        f"{_SIGN_IN} Please refer to the information in the www-authenticate header.",
-    ),
+    "InvalidAuthenticationInfo": (401, f"{_SIGN_IN} Please refer to the information in the www-authenticate header."),
     "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
     "InvalidInput": (400, "One of the request inputs is not valid."),
     "InvalidMd5": (
@@ -65,16 +62,10 @@ CODES: dict[str, tuple[int, str]] = {
         400,
         "One of the query parameters specified in the request URI is outside the permissible range.",
     ),
-    "PopReceiptMismatch": (
-        400,
-        "The specified pop receipt did not match the pop receipt for a dequeued message.",
-    ),
+    "PopReceiptMismatch": (400, "The specified pop receipt did not match the pop receipt for a dequeued message."),
     "QueueAlreadyExists": (409, "The specified queue already exists."),
     "QueueNotFound": (404, "The specified queue does not exist."),
-    "RequestBodyTooLarge": (
-        413,
-        "The request body is too large and exceeds the maximum permissible limit.",
-    ),
+    "RequestBodyTooLarge": (413, "The request body is too large and exceeds the maximum permissible limit."),
     "ResourceNotFound": (404, "The specified resource does not exist."),
     "ServerBusy": (503, "The server is busy."),
     "UnsupportedHeader": (415, "One of the HTTP headers specified in the request is not supported."),
@@ -130,31 +121,23 @@ def from_broker(error: errors.PenstockError) -> AzureError:
 
 def error_body(error: AzureError, request_id: str, time: str) -> bytes:
     message = f"{error.message}\nRequestId:{request_id}\nTime:{time}"
-    more = "".join(f"<{name}>{escape(printable(value))}</{name}>" for name, value in error.extras)
-    text = f"{DECLARATION}<Error><Code>{error.code}</Code><Message>{escape(message)}</Message>{more}</Error>"
-    return text.encode("utf-8", "replace")
+    more = [(name, printable(value)) for name, value in error.extras]
+    inner = elements([("Code", error.code), ("Message", message), *more])
+    return f"{DECLARATION}<Error>{inner}</Error>".encode("utf-8", "replace")
 
 
 # The refusals that more than one place raises, with the extras the vendor gives them.
 
 
 def invalid_value(name: str, value: str, reason: str) -> AzureError:
-    return AzureError(
-        "InvalidQueryParameterValue",
-        ("QueryParameterName", name),
-        ("QueryParameterValue", value),
-        ("Reason", reason),
-    )
+    parameter = ("QueryParameterName", name), ("QueryParameterValue", value)
+    return AzureError("InvalidQueryParameterValue", *parameter, ("Reason", reason))
 
 
 def out_of_range(name: str, value: str, minimum: int, maximum: int) -> AzureError:
-    return AzureError(
-        "OutOfRangeQueryParameterValue",
-        ("QueryParameterName", name),
-        ("QueryParameterValue", value),
-        ("MinimumAllowed", str(minimum)),
-        ("MaximumAllowed", str(maximum)),
-    )
+    parameter = ("QueryParameterName", name), ("QueryParameterValue", value)
+    bounds = ("MinimumAllowed", str(minimum)), ("MaximumAllowed", str(maximum))
+    return AzureError("OutOfRangeQueryParameterValue", *parameter, *bounds)
 
 
 def invalid_header(name: str, value: str) -> AzureError:

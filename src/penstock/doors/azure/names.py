@@ -1,8 +1,7 @@
 """The vendor's names for the broker's: message ids that look like UUIDs, pop receipts that look like Base64.
 
-The rule kept here: nothing is stored. An id is the broker's own, mixed so that it reads like any other UUID and checks
-itself; a receipt is the broker's own receipt in Base64. Both can be read back by any node, and
-neither ever needs escaping in a URL.
+Nothing is stored. An id is the broker's own, mixed so that it reads like any other UUID and checks itself; a receipt
+is the broker's own receipt in Base64. Both can be read back by any node, and neither ever needs escaping in a URL.
 """
 
 from __future__ import annotations

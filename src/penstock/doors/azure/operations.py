@@ -90,16 +90,14 @@ ALLOWED: dict[Operation, Allowed] = {
 }
 
 # What the secondary endpoint, which only reads, can do.
-READS = frozenset(
-    {
-        Operation.LIST_QUEUES,
-        Operation.GET_SERVICE_PROPERTIES,
-        Operation.GET_STATS,
-        Operation.GET_METADATA,
-        Operation.GET_ACL,
-        Operation.PEEK_MESSAGES,
-    }
-)
+READS = {
+    Operation.LIST_QUEUES,
+    Operation.GET_SERVICE_PROPERTIES,
+    Operation.GET_STATS,
+    Operation.GET_METADATA,
+    Operation.GET_ACL,
+    Operation.PEEK_MESSAGES,
+}
 
 
 def operation_of(call: Call) -> Operation:
@@ -113,15 +111,12 @@ def operation_of(call: Call) -> Operation:
     if operation is None:
         raise _unknown(call, where, comp, restype)
     if operation is Operation.GET_MESSAGES and "peekonly" in parameters:
-        return _peek_or_get(parameters["peekonly"])
+        peek_only = parameters["peekonly"]
+        found = {"true": Operation.PEEK_MESSAGES, "false": Operation.GET_MESSAGES}.get(peek_only.lower())
+        if found is None:
+            raise invalid_value("peekonly", peek_only, "Not a boolean")
+        return found
     return operation
-
-
-def _peek_or_get(peek_only: str) -> Operation:
-    found = {"true": Operation.PEEK_MESSAGES, "false": Operation.GET_MESSAGES}.get(peek_only.lower())
-    if found is None:
-        raise invalid_value("peekonly", peek_only, "Not a boolean")
-    return found
 
 
 def _unknown(call: Call, where: str, comp: str, restype: str) -> AzureError:

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.doors.azure.dates import parse_iso
 from penstock.doors.azure.errors import invalid_xml
-from penstock.doors.azure.markup import DECLARATION, Element, escape
+from penstock.doors.azure.markup import DECLARATION, Element, elements
 
 POLICIES_MAX = 5
 ID_MAX = 64
@@ -65,6 +65,5 @@ def _policy(element: Element) -> Policy:
 
 def _element(policy: Policy) -> str:
     fields = (("Start", policy.start), ("Expiry", policy.expiry), ("Permission", policy.permission))
-    inner = "".join(f"<{name}>{escape(text)}</{name}>" for name, text in fields if text)
-    access = "" if policy.bare else f"<AccessPolicy>{inner}</AccessPolicy>"
-    return f"<SignedIdentifier><Id>{escape(policy.id)}</Id>{access}</SignedIdentifier>"
+    access = "" if policy.bare else f"<AccessPolicy>{elements(field for field in fields if field[1])}</AccessPolicy>"
+    return f"<SignedIdentifier>{elements([('Id', policy.id)])}{access}</SignedIdentifier>"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from penstock.doors.azure.errors import invalid_node, invalid_xml
-from penstock.doors.azure.markup import DECLARATION, Element, escape
+from penstock.doors.azure.markup import DECLARATION, Element, elements
 
 DOCUMENTS = "azure-service-properties"  # the kind of document they are kept in, by account
 CORS_RULES_MAX = 5
@@ -70,11 +70,14 @@ def encode_properties(properties: Properties) -> bytes:
 def read_properties(root: Element, known: Properties) -> Properties:
     """The properties a request leaves behind."""
     given = root.fields("Logging", "HourMetrics", "MinuteMetrics", "Cors")
+    rules = given["Cors"].items("CorsRule") if "Cors" in given else []
+    if len(rules) > CORS_RULES_MAX:
+        raise invalid_xml(f"At most {CORS_RULES_MAX} CORS rules")
     return Properties(
         _read_logging(given["Logging"]) if "Logging" in given else known.logging,
         _read_metrics(given["HourMetrics"]) if "HourMetrics" in given else known.hour_metrics,
         _read_metrics(given["MinuteMetrics"]) if "MinuteMetrics" in given else known.minute_metrics,
-        _read_cors(given["Cors"]) if "Cors" in given else known.cors,
+        tuple(map(_read_rule, rules)) if "Cors" in given else known.cors,
     )
 
 
@@ -105,13 +108,6 @@ def _read_retention(parent: Mapping[str, Element]) -> Retention:
     return Retention(enabled, days)
 
 
-def _read_cors(element: Element) -> tuple[CorsRule, ...]:
-    rules = element.items("CorsRule")
-    if len(rules) > CORS_RULES_MAX:
-        raise invalid_xml(f"At most {CORS_RULES_MAX} CORS rules")
-    return tuple(_read_rule(each) for each in rules)
-
-
 def _read_rule(element: Element) -> CorsRule:
     given = element.fields("AllowedOrigins", "AllowedMethods", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds")
     origins, methods = _words(given, "AllowedOrigins"), _words(given, "AllowedMethods")
@@ -120,9 +116,8 @@ def _read_rule(element: Element) -> CorsRule:
     if len(origins) > WORDS_MAX:
         raise invalid_node("AllowedOrigins", _text(given, "AllowedOrigins"), f"At most {WORDS_MAX} origins")
     if not METHODS.issuperset(method.upper() for method in methods):
-        raise invalid_node(
-            "AllowedMethods", _text(given, "AllowedMethods"), f"Methods are {', '.join(sorted(METHODS))}"
-        )
+        known = f"Methods are {', '.join(sorted(METHODS))}"
+        raise invalid_node("AllowedMethods", _text(given, "AllowedMethods"), known)
     age = _number(given, "MaxAgeInSeconds") if _text(given, "MaxAgeInSeconds") else 0
     allowed, exposed = _header_names(given, "AllowedHeaders"), _header_names(given, "ExposedHeaders")
     return CorsRule(origins, tuple(method.upper() for method in methods), allowed, exposed, age)
@@ -205,16 +200,14 @@ def _metrics(metrics: Metrics) -> str:
 
 
 def _cors(rules: tuple[CorsRule, ...]) -> str:
-    inner = "".join(
-        f"<CorsRule><AllowedOrigins>{_joined(rule.origins)}</AllowedOrigins>"
-        f"<AllowedMethods>{_joined(rule.methods)}</AllowedMethods>"
-        f"<AllowedHeaders>{_joined(rule.allowed_headers)}</AllowedHeaders>"
-        f"<ExposedHeaders>{_joined(rule.exposed_headers)}</ExposedHeaders>"
-        f"<MaxAgeInSeconds>{rule.max_age_seconds}</MaxAgeInSeconds></CorsRule>"
-        for rule in rules
-    )
+    inner = ""
+    for rule in rules:
+        fields = [
+            ("AllowedOrigins", ",".join(rule.origins)),
+            ("AllowedMethods", ",".join(rule.methods)),
+            ("AllowedHeaders", ",".join(rule.allowed_headers)),
+            ("ExposedHeaders", ",".join(rule.exposed_headers)),
+            ("MaxAgeInSeconds", str(rule.max_age_seconds)),
+        ]
+        inner += f"<CorsRule>{elements(fields)}</CorsRule>"
     return f"<Cors>{inner}</Cors>" if inner else "<Cors />"
-
-
-def _joined(words: tuple[str, ...]) -> str:
-    return escape(",".join(words))

@@ -1,8 +1,8 @@
 """Shared access signatures: account, service and user delegation ones.
 
-The rule kept here: parse, then the signature, then the time, then the permission, in this order, so that a caller
-without a good signature learns nothing. The signed strings are exactly those of the URL. Each of start, expiry and
-permission comes from the signature or from the stored policy it names, never from both.
+Parse, then the signature, then the time, then the permission, in this order, so that a caller without a good signature
+learns nothing. The signed strings are exactly those of the URL. Each of start, expiry and permission comes from the
+signature or from the stored policy it names, never from both.
 """
 
 from __future__ import annotations
@@ -51,11 +51,17 @@ def check_sas(
         _check_caller(call, secure)
         _check_account_permission(given, operation)
         return
-    permission = (
-        _check_delegation(call, account, now) if "skoid" in given else _check_service(call, account, now, policies)
-    )
+    if "skoid" in given:
+        permission = _check_delegation(call, account, now)
+    else:
+        permission = _check_service(call, account, now, policies)
     _check_caller(call, secure)
-    _check_service_permission(permission, operation)
+    if not permission:
+        raise not_authentic("sp is missing.")
+    if not ALLOWED[operation].service:
+        raise AzureError("AuthorizationFailure")
+    if not _share(permission, ALLOWED[operation].service):
+        raise AzureError("AuthorizationPermissionMismatch")
 
 
 def _check_service(call: Call, account: Account, now: int, policies: Callable[[], Mapping[str, Policy]]) -> str | None:
@@ -197,16 +203,6 @@ def _check_account_permission(given: Mapping[str, str], operation: Operation) ->
     if not _share(given.get("srt", ""), allowed.types):
         raise AzureError("AuthorizationResourceTypeMismatch")
     if not _share(given.get("sp", ""), allowed.account):
-        raise AzureError("AuthorizationPermissionMismatch")
-
-
-def _check_service_permission(permission: str | None, operation: Operation) -> None:
-    allowed = ALLOWED[operation].service
-    if not permission:
-        raise not_authentic("sp is missing.")
-    if not allowed:
-        raise AzureError("AuthorizationFailure")
-    if not _share(permission, allowed):
         raise AzureError("AuthorizationPermissionMismatch")
 
 

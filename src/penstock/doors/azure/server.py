@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Accounts
 from penstock.doors.azure.auth import Gatekeeper
-from penstock.doors.azure.call import Call, Reply, read_address, read_dialect_address, read_parameters
+from penstock.doors.azure.call import Call, Reply, read_address, read_parameters
 from penstock.doors.azure.cors import request_headers
 from penstock.doors.azure.dates import iso
 from penstock.doors.azure.dialect import SEED_003, standard
@@ -80,10 +80,7 @@ class AzureDoor:
         self._scheme = "https" if secure else "http"
         self._queues = Queues(queue, poison_after=options.poison_after)
         self._messages = Messages(
-            queue,
-            self._queues,
-            message_bytes_max=options.message_bytes_max,
-            poll_seconds=options.poll_seconds,
+            queue, self._queues, message_bytes_max=options.message_bytes_max, poll_seconds=options.poll_seconds
         )
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
         self._gate = Gatekeeper(accounts, secure=secure, bearer=options.oauth == "basic", policies=self._policies)
@@ -94,7 +91,8 @@ class AzureDoor:
             self._answer, log=log, limits=limits, refusal=self._refusal, budget=budget, counts=self.counts
         )
         self._ids = (f"{part:012x}" for part in count(1))
-        self._id_prefix = _random_prefix()
+        digits = secrets.token_hex(10)
+        self._id_prefix = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:]}-"
         self._verbose = log.isEnabledFor(logging.DEBUG)  # every request has a line; asked once, not for each
         # Clients that follow it do not send on a connection that is about to close.
         self._keep_alive = ("Keep-Alive", f"timeout={int(options.keep_alive_seconds)}")
@@ -173,7 +171,9 @@ class AzureDoor:
         """What is asked, once it is clear that the caller may ask it."""
         _check_headers(call.request)
         read_parameters(call)
-        self._locate(call)
+        specified = call.request.path.startswith(_DIALECT) and self._options.dialect
+        call.dialect = SEED_003 if specified else self._standard
+        read_address(call, self._accounts, prefix=1 if specified else 0)
         if not call.version:
             signed = call.parameters.get("sv", "")
             call.version = signed if _VERSION.fullmatch(signed) else DEFAULT_VERSION
@@ -187,24 +187,17 @@ class AzureDoor:
             self._check_local(call)
         else:
             claims = self._gate.admit(call, operation, self._now())
-        if "timeout" in call.parameters:
-            _check_timeout(call)
+        # How long a client will wait for the answer: every operation takes it, and none here is that slow.
+        if "timeout" in call.parameters and not 1 <= call.integer("timeout", 1) <= _TIMEOUT_MAX:
+            raise out_of_range("timeout", call.parameters["timeout"], 1, _TIMEOUT_MAX)
         if call.repeated:
             raise invalid_value(call.repeated[0], "", "Given more than once")
         if call.secondary and operation not in READS and operation is not Operation.PREFLIGHT:
             raise AzureError("InsufficientAccountPermissions")
         return operation, claims
 
-    def _locate(self, call: Call) -> None:
-        if call.request.path.startswith(_DIALECT) and self._options.dialect:
-            call.dialect = SEED_003
-            read_dialect_address(call)
-        else:
-            call.dialect = self._standard
-            read_address(call, self._accounts)
-
     def _check_local(self, call: Call) -> None:
-        """The dialect asks nobody who they are, so only this machine may call, and no page in its browser."""
+        """The dialect asks for no credentials, so only this machine may call, and no page in its browser."""
         request = call.request
         if not (is_loopback(request.peer) and is_loopback(host_of(request.header("host")))) or request.header("origin"):
             raise not_authentic("The dialect without credentials is for programs on this machine only.")
@@ -269,12 +262,6 @@ def _sharpened(call: Call, error: AzureError) -> AzureError:
     return error
 
 
-def _check_timeout(call: Call) -> None:
-    """How long a client will wait for the answer: every operation takes it, and none here is that slow."""
-    if not 1 <= call.integer("timeout", 1) <= _TIMEOUT_MAX:
-        raise out_of_range("timeout", call.parameters["timeout"], 1, _TIMEOUT_MAX)
-
-
 def _check_headers(request: Request) -> None:
     """A header of this protocol is there once: of two, one would be passed over."""
     if len(request.index) == len(request.headers):
@@ -282,8 +269,3 @@ def _check_headers(request: Request) -> None:
     for name, times in Counter(name for name, _ in request.headers).items():
         if times > 1 and (name in _SINGLE or name.startswith(_VENDOR)):
             raise invalid_header(name, ",".join(value for each, value in request.headers if each == name))
-
-
-def _random_prefix() -> str:
-    digits = secrets.token_hex(10)
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:]}-"

@@ -1,7 +1,7 @@
 """SharedKey and SharedKeyLite: the request, written out as the vendor's clients write it, signed with a key.
 
-The rule kept here: what is compared is the signature of the request as it was sent. Clients differ in how they sort
-headers, read a plus and name the secondary, so a few spellings are tried; each of them covers the whole request.
+Clients differ in how they sort headers, read a plus and name the secondary, so a few spellings are tried; each of them
+covers the whole request as it was sent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def check_shared_key(call: Call, account: Account, credentials: str, *, lite: bo
     if name.removesuffix(SECONDARY) != account.name:
         raise not_authentic("The account of the Authorization header is not the account of the request.")
     signature = decode_signature(encoded)
-    _check_date(call, now)
+    header = call.request.header
+    sent_at = parse_rfc1123(header("x-ms-date") or header("date"))
+    if sent_at is None or abs(now - sent_at) > SKEW_SECONDS * SECOND:
+        raise not_authentic("The date header is missing, malformed or too far from the time of this server.")
     if not any(account.signed(text, signature) for text in _spellings(call, name, lite)):
         raise not_authentic("The signature did not match the request.")
 
@@ -54,13 +57,6 @@ def decode_signature(text: str) -> bytes:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
         raise not_authentic("The signature is not Base64.") from None
-
-
-def _check_date(call: Call, now: int) -> None:
-    header = call.request.header
-    sent_at = parse_rfc1123(header("x-ms-date") or header("date"))
-    if sent_at is None or abs(now - sent_at) > SKEW_SECONDS * SECOND:
-        raise not_authentic("The date header is missing, malformed or too far from the time of this server.")
 
 
 def _spellings(call: Call, name: str, lite: bool) -> Iterator[str]:
