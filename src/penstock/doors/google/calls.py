@@ -41,7 +41,7 @@ Streaming: TypeAlias = Callable[["StreamingCall"], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method of a service: what it takes, what it gives, who does it."""
+    """One method of a service: what it takes, what it gives, what does it."""
 
     service: str
     name: str
@@ -345,13 +345,9 @@ def whole_message(data: bytes | bytearray, headers: dict[str, str]) -> bytes:
     coding = headers.get("grpc-encoding", "identity")
     if coding not in _WINDOW_BITS:
         raise CallError(Code.UNIMPLEMENTED, f"Compression is not supported: {coding[:32]}")
-    return _inflated(message, _WINDOW_BITS[coding])
-
-
-def _inflated(data: bytes, window_bits: int) -> bytes:
-    unpacker = zlib.decompressobj(window_bits)
+    unpacker = zlib.decompressobj(_WINDOW_BITS[coding])
     try:
-        message = unpacker.decompress(data, MESSAGE_BYTES_MAX + 1)
+        message = unpacker.decompress(message, MESSAGE_BYTES_MAX + 1)
     except zlib.error:
         raise invalid("The request is not compressed as it says.") from None
     if len(message) > MESSAGE_BYTES_MAX:
@@ -380,17 +376,13 @@ def overdue() -> CallError:
     return CallError(Code.DEADLINE_EXCEEDED, "Deadline exceeded.")
 
 
-def trailers(error: CallError) -> bytes:
-    return hpack.encode(_status_headers(error))
-
-
 def trailers_only(error: CallError) -> bytes:
     return _HEAD + trailers(error)
 
 
-def _status_headers(error: CallError) -> list[tuple[str, str]]:
+def trailers(error: CallError) -> bytes:
     headers = [("grpc-status", str(int(error.code))), ("grpc-message", quote(error.message[:500], safe=_PLAIN))]
     details = error.status()
     if details:
         headers.append(("grpc-status-details-bin", base64.b64encode(details).decode().rstrip("=")))
-    return headers
+    return hpack.encode(headers)

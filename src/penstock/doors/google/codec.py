@@ -1,7 +1,6 @@
-"""The hot messages, between the broker's records and the bytes of the wire. Pure.
+"""The hot messages, between the broker's records and the bytes of the wire, without message objects on the way out.
 
-The rule kept here: a message crosses Python once in and once out. What goes out is put together from bytes; no
-message object is built for it. Field numbers are those of google/pubsub/v1/pubsub.proto.
+Field numbers are those of google/pubsub/v1/pubsub.proto.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where push may send: which URLs, which addresses.
 
-The rule kept here: nothing but https to a public address, unless the operator allowed the network it is in. A name is
-resolved once, every address is judged after unwrapping the ways IPv6 has to hide an IPv4 one, and the connection goes
-to the address that was judged, so that a name that changes its mind gains nothing.
+Nothing but https to a public address, unless the operator allowed the network it is in. A name is resolved once, every
+address is judged after unwrapping the ways IPv6 has to hide an IPv4 one, and the connection goes to the address that
+was judged, so that a name that resolves differently the second time gains nothing (DNS rebinding).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a push request says: body and headers of one message. Pure.
+"""What a push request says: body and headers of one message.
 
-The rule kept here: wrapped as JSON unless the subscription asks for the bare data; an attribute becomes a header only
-where it is one, and never one that frames the request or speaks for us.
+An attribute becomes a header only where it can be one, and never one that frames the request or speaks for us.
 """
 
 from __future__ import annotations
@@ -65,9 +64,8 @@ def _metadata(subscription: str, delivery: Delivery) -> list[tuple[str, str]]:
 
 
 def _is_header(name: str) -> bool:
-    return (
-        bool(name) and _TOKEN.issuperset(name) and name.lower() not in _OURS and not name.lower().startswith("x-goog")
-    )
+    lower = name.lower()
+    return bool(name) and _TOKEN.issuperset(name) and lower not in _OURS and not lower.startswith("x-goog")
 
 
 def _is_value(value: str) -> bool:

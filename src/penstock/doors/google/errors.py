@@ -1,4 +1,4 @@
-"""How errors look on this door: one table from the error tree to gRPC codes, one from those to HTTP statuses.
+"""How errors look on this door: gRPC codes with their HTTP statuses, and one table from the error tree to them.
 
 UNKNOWN is never sent: clients repeat it for minutes.
 """
@@ -14,23 +14,33 @@ DOMAIN = "pubsub.googleapis.com"
 
 
 class Code(IntEnum):
-    OK = 0
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
+    """A gRPC code, and the HTTP status of the same error."""
+
+    http: int
+
+    OK = 0, 200
+    CANCELLED = 1, 499
+    UNKNOWN = 2, 500
+    INVALID_ARGUMENT = 3, 400
+    DEADLINE_EXCEEDED = 4, 504
+    NOT_FOUND = 5, 404
+    ALREADY_EXISTS = 6, 409
+    PERMISSION_DENIED = 7, 403
+    RESOURCE_EXHAUSTED = 8, 429
+    FAILED_PRECONDITION = 9, 400
+    ABORTED = 10, 409
+    OUT_OF_RANGE = 11, 400
+    UNIMPLEMENTED = 12, 501
+    INTERNAL = 13, 500
+    UNAVAILABLE = 14, 503
+    DATA_LOSS = 15, 500
+    UNAUTHENTICATED = 16, 401
+
+    def __new__(cls, number: int, http: int) -> Code:
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.http = http
+        return code
 
 
 CODES: dict[type[errors.PenstockError], Code] = {
@@ -43,26 +53,6 @@ CODES: dict[type[errors.PenstockError], Code] = {
     errors.UnavailableError: Code.UNAVAILABLE,
     errors.DamagedStoreError: Code.DATA_LOSS,
     errors.InternalError: Code.INTERNAL,
-}
-
-HTTP_STATUSES: dict[Code, int] = {
-    Code.OK: 200,
-    Code.CANCELLED: 499,
-    Code.UNKNOWN: 500,
-    Code.INVALID_ARGUMENT: 400,
-    Code.DEADLINE_EXCEEDED: 504,
-    Code.NOT_FOUND: 404,
-    Code.ALREADY_EXISTS: 409,
-    Code.PERMISSION_DENIED: 403,
-    Code.RESOURCE_EXHAUSTED: 429,
-    Code.FAILED_PRECONDITION: 400,
-    Code.ABORTED: 409,
-    Code.OUT_OF_RANGE: 400,
-    Code.UNIMPLEMENTED: 501,
-    Code.INTERNAL: 500,
-    Code.UNAVAILABLE: 503,
-    Code.DATA_LOSS: 500,
-    Code.UNAUTHENTICATED: 401,
 }
 
 
@@ -88,7 +78,7 @@ class CallError(Exception):
 
 
 def call_error(error: Exception) -> CallError | None:
-    """What the client is told of an error; None if nobody expected it."""
+    """What the client gets for an error; None if it is unexpected."""
     if isinstance(error, CallError):
         return error
     for kind in type(error).__mro__:

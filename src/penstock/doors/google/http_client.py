@@ -1,7 +1,7 @@
 """One POST to a push endpoint: connect to a judged address, send, read the status.
 
-The rule kept here: no redirects, no proxies, no second lookup of the name; the peer's address is the one judged; the
-answer is read up to its headers and no further than a limit, and all of it within one deadline.
+No redirects, no proxies, no second lookup of the name; the peer's address is the one judged; the answer is read up to
+its headers and no further than a limit, and all of it within one deadline.
 """
 
 from __future__ import annotations

@@ -50,15 +50,10 @@ def _copy(target: Any, source: Any, steps: list[str]) -> None:
     name = steps[-1]
     field = target.DESCRIPTOR.fields_by_name[name]
     target.ClearField(name)
-    if field.is_repeated or field.message_type is not None:
-        if field.is_repeated or source.HasField(name):
-            getattr(target, name).MergeFrom(getattr(source, name))
-            _keep_presence(target, field)
-    else:
+    if field.is_repeated:
+        getattr(target, name).MergeFrom(getattr(source, name))
+    elif field.message_type is None:
         setattr(target, name, getattr(source, name))
-
-
-def _keep_presence(target: Any, field: Any) -> None:
-    """Merging an empty message says nothing; being there does."""
-    if not field.is_repeated:
-        getattr(target, field.name).SetInParent()
+    elif source.HasField(name):
+        getattr(target, name).MergeFrom(getattr(source, name))
+        getattr(target, name).SetInParent()  # merging an empty message says nothing; being there does

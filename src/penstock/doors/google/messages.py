@@ -25,16 +25,17 @@ WELL_KNOWN = (any_pb2, duration_pb2, empty_pb2, field_mask_pb2, struct_pb2, time
 BUNDLE = Path(__file__).with_name("messages.binpb")
 
 
-def _fill() -> Any:
+def well_known_pool() -> Any:
+    """A pool of its own, with the well-known types."""
     pool = descriptor_pool.DescriptorPool()
     for module in WELL_KNOWN:
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
-    for file in descriptor_pb2.FileDescriptorSet.FromString(BUNDLE.read_bytes()).file:
-        pool.Add(file)
     return pool
 
 
-POOL = _fill()
+POOL = well_known_pool()
+for _file in descriptor_pb2.FileDescriptorSet.FromString(BUNDLE.read_bytes()).file:
+    POOL.Add(_file)
 
 
 def message(name: str) -> Any:

@@ -3,8 +3,8 @@
     file    := (syntax | package | import | option | message | enum | extend | ";")*
     message := "message" NAME "{" (field | map | oneof | group of options | nested message or enum | reserved)* "}"
 
-The rule kept here: a descent over tokens with a cap on length and depth. Options are passed over; imports may only
-name the well-known types; what is not understood is refused with the line it stands on.
+A descent over tokens with a cap on length and depth. Options are passed over; imports may only name the well-known
+types; what is not understood is refused with the line it stands on.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import descriptor_pb2, json_format, message_factory
 from google.protobuf.message import DecodeError
 
-from penstock.doors.google.messages import WELL_KNOWN
+from penstock.doors.google.messages import WELL_KNOWN, well_known_pool
 
 DEPTH_MAX = 32
 _TOKEN = re.compile(
@@ -54,17 +54,10 @@ class ProtoSchema:
             raise ValueError("a required field is missing")
 
 
-def _pool() -> Any:
-    pool = descriptor_pool.DescriptorPool()
-    for module in WELL_KNOWN:
-        pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
-    return pool
-
-
 def _message_class(file: Any) -> Any:
     if len(file.message_type) != 1:
         raise ValueError("there must be exactly one top-level message")
-    pool = _pool()
+    pool = well_known_pool()
     pool.Add(file)
     name = file.message_type[0].name
     return message_factory.GetMessageClass(
@@ -74,7 +67,7 @@ def _message_class(file: Any) -> Any:
 
 def _compiled_class(compiled: bytes, root: str) -> Any:
     """The root message of a serialised FileDescriptorSet."""
-    pool = _pool()
+    pool = well_known_pool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
         if not file.name.startswith("google/protobuf/"):
             pool.Add(file)
@@ -132,6 +125,14 @@ class Parser:
         depth = 0
         while (mark := self._next()) != ";" or depth:
             depth += (mark in "{[(") - (mark in "}])")
+
+    def _end_with_options(self) -> None:
+        """The semicolon of a field or value, after options in brackets if there are any."""
+        depth = int(self._accept("["))
+        while depth:
+            mark = self._next()
+            depth += (mark in "{[(") - (mark in "}])")
+        self._expect(";")
 
     # ------------------------------------------------------------------ the file
 
@@ -224,20 +225,12 @@ class Parser:
         field.number = self._number()
         if not 1 <= field.number <= _NUMBER_MAX:
             self._refuse(str(field.number), "expected a field number")
-        if self._accept("["):
-            self._options()
-        self._expect(";")
+        self._end_with_options()
         if oneof >= 0:
             field.oneof_index = oneof
         elif self._proto3 and explicit and label == _FIELD.LABEL_OPTIONAL:
             field.proto3_optional = True
         return field
-
-    def _options(self) -> None:
-        depth = 1
-        while depth:
-            mark = self._next()
-            depth += (mark in "{[(") - (mark in "}])")
 
     def _oneof(self, message: Any) -> None:
         index = len(message.oneof_decl)
@@ -281,14 +274,9 @@ class Parser:
                     enum.options.allow_alias |= self._peek() == "allow_alias"
                 self._skip_statement()
             elif word != ";":
-                self._enum_value(enum, word)
-
-    def _enum_value(self, enum: Any, name: str) -> None:
-        self._expect("=")
-        enum.value.add(name=name, number=self._number())
-        if self._accept("["):
-            self._options()
-        self._expect(";")
+                self._expect("=")
+                enum.value.add(name=word, number=self._number())
+                self._end_with_options()
 
 
 def _tokens(text: str) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -16,10 +16,10 @@ import msgspec
 from google.protobuf import json_format
 
 from penstock.doors.google.calls import Calls, Context
-from penstock.doors.google.errors import HTTP_STATUSES, CallError, Code, invalid
+from penstock.doors.google.errors import CallError, Code, invalid
 from penstock.doors.google.messages import POOL
-from penstock.doors.google.origins import Origins
 from penstock.doors.google.routes import WHOLE, Match, match
+from penstock.wire.hosts import HostGuard, is_loopback, origin_host
 from penstock.wire.http1 import Request, Response
 from penstock.wire.message import phrase
 
@@ -36,6 +36,41 @@ _SYSTEM = frozenset(
 _ALT = frozenset({"alt", "$alt"})
 _ENCODINGS = {"json": False, "json;enum-encoding=int": True}  # are enums numbers?
 _MASKS = ("updateMask", "update_mask")
+_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
+
+
+class Origins:
+    """Web pages and this door: whose scripts may call it."""
+
+    def __init__(self, bound: str, origins: Iterable[str]) -> None:
+        """`origins`: allowed besides this machine's own; "*" allows every page."""
+        self.hosts = HostGuard(bound)
+        self._origins = {origin.rstrip("/").lower() for origin in origins}
+
+    def refusal(self, request: Request) -> str:
+        """Why a request may not be; empty if it may."""
+        if not self.hosts.allows(request.header("host")):
+            return "This server does not answer to that Host."
+        origin = request.header("origin")
+        if origin and not self._allows(origin):
+            return "Pages of that origin may not call this server; see the setting pubsub_cors_origins."
+        return ""
+
+    def headers(self, request: Request) -> Sequence[tuple[str, str]]:
+        origin = request.header("origin")
+        if not origin or not self._allows(origin):
+            return ()
+        wanted = request.header("access-control-request-headers") or "*"
+        return (
+            ("Access-Control-Allow-Origin", origin),
+            ("Access-Control-Allow-Methods", _METHODS),
+            ("Access-Control-Allow-Headers", wanted),
+            ("Access-Control-Max-Age", "86400"),
+            ("Vary", "Origin"),
+        )
+
+    def _allows(self, origin: str) -> bool:
+        return "*" in self._origins or origin.lower() in self._origins or is_loopback(origin_host(origin))
 
 
 class Rest:
@@ -177,7 +212,7 @@ def _put(fields: dict[str, Any], steps: list[str], value: str) -> None:
 
 
 def error_response(error: CallError) -> Response:
-    status = HTTP_STATUSES[error.code]
+    status = error.code.http
     content: dict[str, Any] = {"code": status, "message": error.message, "status": error.code.name}
     if error.reason:
         details = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}

@@ -11,19 +11,19 @@ import time
 from collections.abc import Sequence
 from typing import Any, cast
 
-from penstock.doors.google.access import Access
 from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
+from penstock.doors.google.errors import CallError, Code
+from penstock.doors.google.health import SERVICE as HEALTH
 from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.frames import PREFACE
 from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.stream import Receiver, Stream
 from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.options import GoogleOptions
-from penstock.doors.google.origins import Origins
 from penstock.doors.google.push import Push
 from penstock.doors.google.reset import Reset
-from penstock.doors.google.rest import BODY_BYTES_MAX, Rest
+from penstock.doors.google.rest import BODY_BYTES_MAX, Origins, Rest
 from penstock.doors.google.restcalls import RestCall
 from penstock.doors.google.services import Services, methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
@@ -32,7 +32,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer
 from penstock.wire.serving import Connections, address_of
-from penstock.wire.trust import server_context
+from penstock.wire.trust import BearerTokens, server_context
 
 CONNECTIONS_MAX = 8192  # in all, and from one address; what each holds is charged to the budget
 
@@ -63,12 +63,13 @@ class GoogleDoor:
         self._queue = queue
         self._options = options
         self._own_ports = set(own_ports)
+        self._tokens = BearerTokens(options.tokens)
         endpoints = Endpoints(options.push_allow, self._own_ports)
         tokens = Tokens(queue, queue.clock.wall)
         self._push = Push(queue, HttpClient(endpoints), tokens, log)
         self._services = Services(queue, lambda config: _check_push(config, endpoints))
         served = methods(self._services, lambda: condition.ready)
-        self._calls = Calls(served, log, Access(options.tokens).admit, self.budget)
+        self._calls = Calls(served, log, self._admit, self.budget)
         self.counts = self._calls.counts
         self.connections = Connections(
             log=log,
@@ -123,6 +124,13 @@ class GoogleDoor:
         if not await self._http1.stop(grace_seconds):  # which closes those of HTTP/2 as well
             for task in list(self._calls.tasks):
                 task.cancel()
+
+    def _admit(self, headers: dict[str, str], path: str) -> None:
+        """CallError unless the caller may call this: without tokens in the settings any may, with them who has one."""
+        if not self._tokens or path.startswith(f"/{HEALTH}/"):
+            return
+        if not self._tokens.admit(headers.get("authorization", "").encode("latin-1", "replace")):
+            raise CallError(Code.UNAUTHENTICATED, "Request had invalid authentication credentials.")
 
     # What an HTTP/2 connection calls.
 

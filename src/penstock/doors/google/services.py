@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from penstock.doors.google.calls import Method, Streaming, Unary
@@ -47,112 +48,79 @@ class Services:
 
 
 def methods(services: Services, is_serving: Callable[[], bool]) -> list[Method]:
-    own = [*publisher(services), *subscriber(services), *schema_service(services), *iam_policy(services)]
-    return [*own, *health(Health({method.service for method in own}, is_serving)), *reflection(own)]
+    own = [_method(service, *row) for service, rows in _rows(services).items() for row in rows]
+    own += [
+        _method(SUBSCRIBER, "Pull", "PullResponse", services.pulling.pull, waits=True),
+        _stream(SUBSCRIBER, "StreamingPull", services.streaming.serve),
+    ]
+    state, reflection = Health({method.service for method in own}, is_serving), Reflection(own)
+    check = _method(HEALTH, "Check", "HealthCheckResponse", state.check, "HealthCheckRequest")
+    watch = replace(check, name="Watch", unary=None, streaming=state.watch, waits=True, answers_one=True)
+    return [*own, check, watch, *(_stream(each, "ServerReflectionInfo", reflection.serve) for each in REFLECTION)]
 
 
-def _method(service: str, name: str, request: str, response: str, unary: Unary, *, waits: bool = False) -> Method:
-    return Method(service, name, _class(service, request), _class(service, response), unary, waits=waits)
+def _method(service: str, name: str, response: str, unary: Unary, request: str = "", *, waits: bool = False) -> Method:
+    kind = _class(service, request or f"{name}Request")
+    return Method(service, name, kind, _class(service, response), unary, waits=waits)
+
+
+def _stream(service: str, name: str, streaming: Streaming) -> Method:
+    stem = name.removesuffix("Info")
+    request, response = (_class(service, f"{stem}{end}") for end in ("Request", "Response"))
+    return Method(service, name, request, response, streaming=streaming, waits=True)
 
 
 def _class(service: str, name: str) -> Any:
     return message(name if "." in name else f"{service.rpartition('.')[0]}.{name}")
 
 
-def publisher(services: Services) -> list[Method]:
-    topics, subscriptions = services.topics, services.subscriptions
-    rows: list[tuple[str, str, str, Unary]] = [
-        ("CreateTopic", "Topic", "Topic", topics.create),
-        ("UpdateTopic", "UpdateTopicRequest", "Topic", topics.update),
-        ("Publish", "PublishRequest", "PublishResponse", services.publishing.publish),
-        ("GetTopic", "GetTopicRequest", "Topic", topics.get),
-        ("ListTopics", "ListTopicsRequest", "ListTopicsResponse", topics.list),
-        (
-            "ListTopicSubscriptions",
-            "ListTopicSubscriptionsRequest",
-            "ListTopicSubscriptionsResponse",
-            topics.list_subscriptions,
-        ),
-        ("ListTopicSnapshots", "ListTopicSnapshotsRequest", "ListTopicSnapshotsResponse", topics.list_snapshots),
-        ("DeleteTopic", "DeleteTopicRequest", _EMPTY, topics.delete),
-        ("DetachSubscription", "DetachSubscriptionRequest", "DetachSubscriptionResponse", subscriptions.detach),
-    ]
-    return [_method(PUBLISHER, *row) for row in rows]
-
-
-def subscriber(services: Services) -> list[Method]:
-    subscriptions, snapshots, pulling = services.subscriptions, services.snapshots, services.pulling
-    rows: list[tuple[str, str, str, Unary]] = [
-        ("CreateSubscription", "Subscription", "Subscription", subscriptions.create),
-        ("GetSubscription", "GetSubscriptionRequest", "Subscription", subscriptions.get),
-        ("UpdateSubscription", "UpdateSubscriptionRequest", "Subscription", subscriptions.update),
-        ("ListSubscriptions", "ListSubscriptionsRequest", "ListSubscriptionsResponse", subscriptions.list),
-        ("DeleteSubscription", "DeleteSubscriptionRequest", _EMPTY, subscriptions.delete),
-        ("ModifyAckDeadline", "ModifyAckDeadlineRequest", _EMPTY, pulling.modify_ack_deadline),
-        ("Acknowledge", "AcknowledgeRequest", _EMPTY, pulling.acknowledge),
-        ("ModifyPushConfig", "ModifyPushConfigRequest", _EMPTY, subscriptions.modify_push_config),
-        ("GetSnapshot", "GetSnapshotRequest", "Snapshot", snapshots.get),
-        ("ListSnapshots", "ListSnapshotsRequest", "ListSnapshotsResponse", snapshots.list),
-        ("CreateSnapshot", "CreateSnapshotRequest", "Snapshot", snapshots.create),
-        ("UpdateSnapshot", "UpdateSnapshotRequest", "Snapshot", snapshots.update),
-        ("DeleteSnapshot", "DeleteSnapshotRequest", _EMPTY, snapshots.delete),
-        ("Seek", "SeekRequest", "SeekResponse", snapshots.seek),
-    ]
-    pull = _method(SUBSCRIBER, "Pull", "PullRequest", "PullResponse", pulling.pull, waits=True)
-    stream = _stream(SUBSCRIBER, "StreamingPull", services.streaming.serve)
-    return [*(_method(SUBSCRIBER, *row) for row in rows), pull, stream]
-
-
-def schema_service(services: Services) -> list[Method]:
-    schemas = services.schemas
-    revisions = "ListSchemaRevisions"
-    rows: list[tuple[str, str, str, Unary]] = [
-        ("CreateSchema", "CreateSchemaRequest", "Schema", schemas.create),
-        ("GetSchema", "GetSchemaRequest", "Schema", schemas.get),
-        ("ListSchemas", "ListSchemasRequest", "ListSchemasResponse", schemas.list),
-        (revisions, f"{revisions}Request", f"{revisions}Response", schemas.list_revisions),
-        ("CommitSchema", "CommitSchemaRequest", "Schema", schemas.commit),
-        ("RollbackSchema", "RollbackSchemaRequest", "Schema", schemas.rollback),
-        ("DeleteSchemaRevision", "DeleteSchemaRevisionRequest", "Schema", schemas.delete_revision),
-        ("DeleteSchema", "DeleteSchemaRequest", _EMPTY, schemas.delete),
-        ("ValidateSchema", "ValidateSchemaRequest", "ValidateSchemaResponse", schemas.validate),
-        ("ValidateMessage", "ValidateMessageRequest", "ValidateMessageResponse", schemas.validate_message),
-    ]
-    return [_method(SCHEMAS, *row) for row in rows]
-
-
-def iam_policy(services: Services) -> list[Method]:
-    policies = services.policies
-    rows: list[tuple[str, str, str, Unary]] = [
-        ("SetIamPolicy", "SetIamPolicyRequest", "Policy", policies.set),
-        ("GetIamPolicy", "GetIamPolicyRequest", "Policy", policies.get),
-        ("TestIamPermissions", "TestIamPermissionsRequest", "TestIamPermissionsResponse", policies.test),
-    ]
-    return [_method(POLICIES, *row) for row in rows]
-
-
-def health(state: Health) -> list[Method]:
-    request, response = (_class(HEALTH, f"HealthCheck{end}") for end in ("Request", "Response"))
-    return [
-        Method(HEALTH, "Check", request, response, state.check),
-        Method(HEALTH, "Watch", request, response, streaming=state.watch, waits=True, answers_one=True),
-    ]
-
-
-def reflection(own: list[Method]) -> list[Method]:
-    return [
-        Method(
-            service,
-            "ServerReflectionInfo",
-            _class(service, "ServerReflectionRequest"),
-            _class(service, "ServerReflectionResponse"),
-            streaming=Reflection(own).serve,
-            waits=True,
-        )
-        for service in REFLECTION
-    ]
-
-
-def _stream(service: str, name: str, streaming: Streaming) -> Method:
-    request, response = _class(service, f"{name}Request"), _class(service, f"{name}Response")
-    return Method(service, name, request, response, streaming=streaming, waits=True)
+def _rows(services: Services) -> dict[str, list[tuple[str, str, Unary] | tuple[str, str, Unary, str]]]:
+    """By service: the name of a method, its response, what does it, and its request if that is not NameRequest."""
+    topics, subscriptions, schemas = services.topics, services.subscriptions, services.schemas
+    snapshots, pulling, policies = services.snapshots, services.pulling, services.policies
+    return {
+        PUBLISHER: [
+            ("CreateTopic", "Topic", topics.create, "Topic"),
+            ("UpdateTopic", "Topic", topics.update),
+            ("Publish", "PublishResponse", services.publishing.publish),
+            ("GetTopic", "Topic", topics.get),
+            ("ListTopics", "ListTopicsResponse", topics.list),
+            ("ListTopicSubscriptions", "ListTopicSubscriptionsResponse", topics.list_subscriptions),
+            ("ListTopicSnapshots", "ListTopicSnapshotsResponse", topics.list_snapshots),
+            ("DeleteTopic", _EMPTY, topics.delete),
+            ("DetachSubscription", "DetachSubscriptionResponse", subscriptions.detach),
+        ],
+        SUBSCRIBER: [
+            ("CreateSubscription", "Subscription", subscriptions.create, "Subscription"),
+            ("GetSubscription", "Subscription", subscriptions.get),
+            ("UpdateSubscription", "Subscription", subscriptions.update),
+            ("ListSubscriptions", "ListSubscriptionsResponse", subscriptions.list),
+            ("DeleteSubscription", _EMPTY, subscriptions.delete),
+            ("ModifyAckDeadline", _EMPTY, pulling.modify_ack_deadline),
+            ("Acknowledge", _EMPTY, pulling.acknowledge),
+            ("ModifyPushConfig", _EMPTY, subscriptions.modify_push_config),
+            ("GetSnapshot", "Snapshot", snapshots.get),
+            ("ListSnapshots", "ListSnapshotsResponse", snapshots.list),
+            ("CreateSnapshot", "Snapshot", snapshots.create),
+            ("UpdateSnapshot", "Snapshot", snapshots.update),
+            ("DeleteSnapshot", _EMPTY, snapshots.delete),
+            ("Seek", "SeekResponse", snapshots.seek),
+        ],
+        SCHEMAS: [
+            ("CreateSchema", "Schema", schemas.create),
+            ("GetSchema", "Schema", schemas.get),
+            ("ListSchemas", "ListSchemasResponse", schemas.list),
+            ("ListSchemaRevisions", "ListSchemaRevisionsResponse", schemas.list_revisions),
+            ("CommitSchema", "Schema", schemas.commit),
+            ("RollbackSchema", "Schema", schemas.rollback),
+            ("DeleteSchemaRevision", "Schema", schemas.delete_revision),
+            ("DeleteSchema", _EMPTY, schemas.delete),
+            ("ValidateSchema", "ValidateSchemaResponse", schemas.validate),
+            ("ValidateMessage", "ValidateMessageResponse", schemas.validate_message),
+        ],
+        POLICIES: [
+            ("SetIamPolicy", "Policy", policies.set),
+            ("GetIamPolicy", "Policy", policies.get),
+            ("TestIamPermissions", "TestIamPermissionsResponse", policies.test),
+        ],
+    }
