@@ -1,37 +1,40 @@
-"""Every operation of the service: how a request asks for it, and what a shared access signature needs to allow it.
-
-An operation without a permission in a column is never allowed by that kind of signature.
-"""
+"""Every operation of the service: how a request asks for it, and what a shared access signature needs to allow it."""
 
 from __future__ import annotations
 
-from enum import Enum, auto
-from typing import NamedTuple
+from enum import Enum
 
 from penstock.doors.azure.call import Call
 from penstock.doors.azure.errors import AzureError, invalid_value
 
 
 class Operation(Enum):
-    LIST_QUEUES = auto()
-    GET_SERVICE_PROPERTIES = auto()
-    SET_SERVICE_PROPERTIES = auto()
-    GET_STATS = auto()
-    GET_USER_DELEGATION_KEY = auto()
-    PREFLIGHT = auto()
-    CREATE_QUEUE = auto()
-    DELETE_QUEUE = auto()
-    GET_METADATA = auto()
-    SET_METADATA = auto()
-    GET_ACL = auto()
-    SET_ACL = auto()
-    REDRIVE = auto()
-    PUT_MESSAGE = auto()
-    GET_MESSAGES = auto()
-    PEEK_MESSAGES = auto()
-    CLEAR_MESSAGES = auto()
-    UPDATE_MESSAGE = auto()
-    DELETE_MESSAGE = auto()
+    """With what lets a signature do it: one of these permissions, on one of these resource types."""
+
+    LIST_QUEUES = (1, "l", "s")
+    GET_SERVICE_PROPERTIES = (2, "r", "s")
+    SET_SERVICE_PROPERTIES = (3, "w", "s")
+    GET_STATS = (4, "r", "s")
+    GET_USER_DELEGATION_KEY = (5,)
+    PREFLIGHT = (6,)
+    CREATE_QUEUE = (7, "cw", "c")
+    DELETE_QUEUE = (8, "d", "c")
+    GET_METADATA = (9, "r", "c", "r")
+    SET_METADATA = (10, "w", "c")
+    GET_ACL = (11,)
+    SET_ACL = (12,)
+    REDRIVE = (13,)
+    PUT_MESSAGE = (14, "a", "o", "a")
+    GET_MESSAGES = (15, "p", "o", "p")
+    PEEK_MESSAGES = (16, "r", "o", "r")
+    CLEAR_MESSAGES = (17, "d", "o")
+    UPDATE_MESSAGE = (18, "u", "o", "u")
+    DELETE_MESSAGE = (19, "p", "o", "p")
+
+    def __init__(self, number: int, account: str = "", types: str = "", service: str = "") -> None:
+        self.account = account  # permissions of an account SAS; "": never
+        self.types = types  # its resource types: service, container (a queue), object (a message)
+        self.service = service  # permissions of a service or user delegation SAS; "": never
 
 
 SERVICE, QUEUE, MESSAGES, MESSAGE = "service", "queue", "messages", "message"
@@ -59,35 +62,6 @@ ROUTES: dict[tuple[str, str, str, str], Operation] = {
     ("DELETE", MESSAGE, "", ""): Operation.DELETE_MESSAGE,
 }
 
-
-class Allowed(NamedTuple):
-    """What lets a signature do an operation: one of these permissions, on one of these resource types."""
-
-    account: str = ""  # permissions of an account SAS; "": never
-    types: str = ""  # its resource types: service, container (a queue), object (a message)
-    service: str = ""  # permissions of a service or user delegation SAS; "": never
-
-
-ALLOWED: dict[Operation, Allowed] = {
-    Operation.LIST_QUEUES: Allowed("l", "s"),
-    Operation.GET_SERVICE_PROPERTIES: Allowed("r", "s"),
-    Operation.SET_SERVICE_PROPERTIES: Allowed("w", "s"),
-    Operation.GET_STATS: Allowed("r", "s"),
-    Operation.GET_USER_DELEGATION_KEY: Allowed(),
-    Operation.CREATE_QUEUE: Allowed("cw", "c"),
-    Operation.DELETE_QUEUE: Allowed("d", "c"),
-    Operation.GET_METADATA: Allowed("r", "c", "r"),
-    Operation.SET_METADATA: Allowed("w", "c"),
-    Operation.GET_ACL: Allowed(),
-    Operation.SET_ACL: Allowed(),
-    Operation.REDRIVE: Allowed(),
-    Operation.PUT_MESSAGE: Allowed("a", "o", "a"),
-    Operation.GET_MESSAGES: Allowed("p", "o", "p"),
-    Operation.PEEK_MESSAGES: Allowed("r", "o", "r"),
-    Operation.CLEAR_MESSAGES: Allowed("d", "o"),
-    Operation.UPDATE_MESSAGE: Allowed("u", "o", "u"),
-    Operation.DELETE_MESSAGE: Allowed("p", "o", "p"),
-}
 
 # What the secondary endpoint, which only reads, can do.
 READS = {

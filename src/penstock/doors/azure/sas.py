@@ -17,7 +17,7 @@ from penstock.doors.azure.call import Call
 from penstock.doors.azure.dates import parse_iso, rfc1123
 from penstock.doors.azure.delegation import delegated_key
 from penstock.doors.azure.errors import AzureError, not_authentic
-from penstock.doors.azure.operations import ALLOWED, Operation
+from penstock.doors.azure.operations import Operation
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.shared_key import decode_signature
 
@@ -58,9 +58,9 @@ def check_sas(
     _check_caller(call, secure)
     if not permission:
         raise not_authentic("sp is missing.")
-    if not ALLOWED[operation].service:
+    if not operation.service:
         raise AzureError("AuthorizationFailure")
-    if not _share(permission, ALLOWED[operation].service):
+    if not _share(permission, operation.service):
         raise AzureError("AuthorizationPermissionMismatch")
 
 
@@ -195,14 +195,13 @@ def _within(peer: str, addresses: str) -> bool:
 
 
 def _check_account_permission(given: Mapping[str, str], operation: Operation) -> None:
-    allowed = ALLOWED[operation]
     if "q" not in given.get("ss", ""):
         raise AzureError("AuthorizationServiceMismatch")
-    if not allowed.account:
+    if not operation.account:
         raise AzureError("AuthorizationFailure")
-    if not _share(given.get("srt", ""), allowed.types):
+    if not _share(given.get("srt", ""), operation.types):
         raise AzureError("AuthorizationResourceTypeMismatch")
-    if not _share(given.get("sp", ""), allowed.account):
+    if not _share(given.get("sp", ""), operation.account):
         raise AzureError("AuthorizationPermissionMismatch")
 
 
