@@ -1,7 +1,7 @@
-"""Authorization, before anything else is looked at.
+"""Who asks, and may they? One question with one answer, before anything else is looked at.
 
-Exactly one kind of credentials counts, every comparison takes the same time whatever the input, and a refusal says
-what was wrong with the form but never what would have been right.
+The rule kept here: exactly one kind of credentials counts, every comparison takes the same time whatever the input,
+and a refusal says what was wrong with the form but never what would have been right.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ _POLICIES_SINCE = "2025-07-05"  # the first version in which a token is enough f
 
 class Gatekeeper:
     def __init__(
-        self, accounts: Accounts, *, secure: bool, bearer: bool, policies: Callable[[Call], Mapping[str, Policy]]
+        self,
+        accounts: Accounts,
+        *,
+        secure: bool,
+        bearer: bool,
+        policies: Callable[[Call], Mapping[str, Policy]],
     ) -> None:
         self.accounts = accounts
         self.secure = secure  # the door speaks TLS
@@ -55,9 +60,7 @@ class Gatekeeper:
         if scheme == "Bearer":
             return self._admit_bearer(call, account, operation, now, credentials.strip(), signed)
         if signed or scheme not in ("SharedKey", "SharedKeyLite"):
-            if self._bearer and not authorization and call.version >= "2019-12-12":
-                raise refused("No credentials were given.")
-            raise not_authentic("Credentials are missing, of an unknown kind, or of more than one kind.")
+            raise self._anonymous(call, authorization)
         check_shared_key(call, account, credentials.strip(), lite=scheme == "SharedKeyLite", now=now)
         if operation is Operation.GET_USER_DELEGATION_KEY:
             raise not_authentic("Only a signed-in user can ask for a user delegation key.")
@@ -79,3 +82,8 @@ class Gatekeeper:
         if operation is Operation.REDRIVE or (operation in _POLICIES and call.version < _POLICIES_SINCE):
             raise AzureError("AuthorizationFailure")
         return claims
+
+    def _anonymous(self, call: Call, authorization: str) -> AzureError:
+        if self._bearer and not authorization and call.version >= "2019-12-12":
+            return refused("No credentials were given.")
+        return not_authentic("Credentials are missing, of an unknown kind, or of more than one kind.")

@@ -58,8 +58,6 @@ def _is_below(origin: str, pattern: str) -> bool:
 
 
 def _all_allowed(rule: CorsRule, wanted: Sequence[str]) -> bool:
-    return all(any(_fits(word.lower(), allowed.lower()) for allowed in rule.allowed_headers) for word in wanted)
-
-
-def _fits(word: str, allowed: str) -> bool:
-    return word.startswith(allowed[:-1]) if allowed.endswith("*") else word == allowed
+    names = {allowed.lower() for allowed in rule.allowed_headers}
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    return all(word.lower() in names or word.lower().startswith(prefixes) for word in wanted)

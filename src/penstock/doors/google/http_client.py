@@ -29,7 +29,10 @@ class HttpClient:
             try:
                 writer.write(_head(target, envelope, authorization) + envelope.body)
                 await writer.drain()
-                return _status(await reader.readuntil(b"\r\n\r\n"))
+                version, _, rest = (await reader.readuntil(b"\r\n\r\n")).partition(b" ")
+                if not version.startswith(b"HTTP/1."):
+                    raise ValueError("not HTTP")
+                return int(rest[:3])
             except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
                 raise ConnectionError("the endpoint gave no HTTP answer") from error
             finally:
@@ -71,10 +74,3 @@ def _head(target: Target, envelope: Envelope, authorization: str) -> bytes:
         headers.append(("Authorization", authorization))
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
     return f"POST {target.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
-
-
-def _status(head: bytes) -> int:
-    version, _, rest = head.partition(b" ")
-    if not version.startswith(b"HTTP/1."):
-        raise ValueError("not HTTP")
-    return int(rest[:3])

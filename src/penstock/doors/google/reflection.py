@@ -45,36 +45,29 @@ class Reflection:
             if which == "file_by_filename":
                 file = POOL.FindFileByName(request.file_by_filename)
             elif which == "file_containing_symbol":
-                file = self._file_of(request.file_containing_symbol)
+                symbol = request.file_containing_symbol
+                ours = [file for name, file in self._services.items() if f"{symbol}.".startswith(f"{name}.")]
+                file = ours[0] if ours else POOL.FindFileContainingSymbol(symbol)
             else:
                 return []
         except KeyError:
             return []
         return [self._encoded(each) for each in _with_needed(file)]
 
-    def _file_of(self, symbol: str) -> Any:
-        for service, file in self._services.items():
-            if symbol == service or symbol.startswith(f"{service}."):
-                return file
-        return POOL.FindFileContainingSymbol(symbol)
-
     def _encoded(self, file: Any) -> bytes:
         described = descriptor_pb2.FileDescriptorProto.FromString(file.serialized_pb)
         for service in sorted(name for name, home in self._services.items() if home.name == file.name):
             written = described.service.add(name=service.rpartition(".")[2])
-            for method in self._methods:
-                if method.service == service:
-                    _write(written.method.add(), method)
+            for method in (each for each in self._methods if each.service == service):
+                written.method.add(
+                    name=method.name,
+                    input_type=f".{method.request.DESCRIPTOR.full_name}",
+                    output_type=f".{method.response.DESCRIPTOR.full_name}",
+                    client_streaming=method.streaming is not None and not method.answers_one,
+                    server_streaming=method.streaming is not None,
+                )
         encoded: bytes = described.SerializeToString()
         return encoded
-
-
-def _write(target: Any, method: Method) -> None:
-    target.name = method.name
-    target.input_type = f".{method.request.DESCRIPTOR.full_name}"
-    target.output_type = f".{method.response.DESCRIPTOR.full_name}"
-    target.client_streaming = method.streaming is not None and not method.answers_one
-    target.server_streaming = method.streaming is not None
 
 
 def _with_needed(file: Any) -> list[Any]:
