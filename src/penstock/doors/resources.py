@@ -1,7 +1,7 @@
 """Where the doors' queues live among the broker's topics and subscriptions.
 
-The rule kept here: every door spells a resource alike, so that what one door writes another can read. A queue is a
-topic and one subscription of the same id, in a project; it comes into being when a client first names it.
+Every door spells a resource alike, so that what one door writes another can read. A queue is a topic and one
+subscription of the same id, in a project; it comes into being when a client first names it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Flow control of streaming pulls: messages sent to a stream that are neither settled nor returned.
 
-The rule kept here: the broker's facts say when a message is no longer held, whoever settled it and however (on the
-stream, by a unary call, by the end of its lease), so that a stream's flow control is exact.
+The broker's facts say when a message is no longer held, however it was settled (on the stream, by a unary call, by the
+end of its lease), so that a stream's flow control is exact.
 """
 
 from __future__ import annotations

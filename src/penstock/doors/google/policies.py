@@ -1,4 +1,4 @@
-"""IAM policies: kept and given back, on topics, subscriptions, snapshots and schemas. Nobody is held to them."""
+"""IAM policies: kept and given back, on topics, subscriptions, snapshots and schemas. They are not enforced."""
 
 from __future__ import annotations
 

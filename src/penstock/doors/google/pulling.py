@@ -1,8 +1,7 @@
 """Pull, Acknowledge and ModifyAckDeadline.
 
-The rule kept here: an empty answer comes before the caller's deadline, never after it; and where delivery is exactly
-once, a request with receipts that are no longer good changes nothing and names them, so that the client can repeat
-the others.
+An empty answer comes before the caller's deadline, never after it; and where delivery is exactly once, a request with
+receipts that are no longer good changes nothing and names them, so that the client can repeat the others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Push: messages of push subscriptions go to their endpoints, and the answer's status settles them.
 
-The rule kept here: a subscription is pushed by one task that follows its settings; messages of one ordering key go
-one after the other; an endpoint that fails gets fewer requests and longer pauses, one that answers gets more.
+A subscription is pushed by one task that follows its settings; messages of one ordering key go one after the other; an
+endpoint that fails gets fewer requests and longer pauses, one that answers gets more.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Pusher:
         self._config = type(Subscription().push_config).FromString(plan.config)
         self._at_once = AT_ONCE_MIN
         self._pause_seconds = 0.0
-        self._told = ""  # the last trouble in the log, so that it is told once
+        self._logged = ""  # the last trouble in the log, so that it is there once
 
     async def run(self) -> None:
         while True:
@@ -151,7 +151,7 @@ class Pusher:
             except NotFoundError:
                 return  # deleted
             except PenstockError as error:  # the store takes nothing just now
-                self._tell(f"could not pull: {error.message}")
+                self._log_once(f"could not pull: {error.message}")
                 await self._pause(failed=True)
             except Exception as error:  # noqa: BLE001 - a bug met once must not end pushing
                 self._log.error("pushing %s failed: %s", self._name, where(error))
@@ -185,7 +185,7 @@ class Pusher:
             try:
                 await (self._queue.ack if accepted else self._queue.nack)([delivery.receipt])
             except PenstockError as error:
-                self._tell(f"could not settle: {error.message}")
+                self._log_once(f"could not settle: {error.message}")
                 return False
             if not accepted:
                 return False  # what follows in the lane went back with it
@@ -195,13 +195,13 @@ class Pusher:
         try:
             status = await self._post(delivery)
         except (OSError, DeniedError, CallError) as error:  # TimeoutError is an OSError
-            self._tell(f"{type(error).__name__}: {error}")
+            self._log_once(f"{type(error).__name__}: {error}")
             return False
         except Exception as error:  # noqa: BLE001 - a bug met by one message: it goes back, the others go on
             self._log.error("push of %s failed: %s", self._name, where(error))
             return False
         if status not in ACKING:
-            self._tell(f"the endpoint answered {status}")
+            self._log_once(f"the endpoint answered {status}")
         return status in ACKING
 
     async def _post(self, delivery: Delivery) -> int:
@@ -217,9 +217,9 @@ class Pusher:
             seconds=self._plan.lease_seconds,
         )
 
-    def _tell(self, trouble: str) -> None:
-        if trouble != self._told:
-            self._told = trouble
+    def _log_once(self, trouble: str) -> None:
+        if trouble != self._logged:
+            self._logged = trouble
             self._log.warning("push of %s: %s", self._name, trouble[:200])
 
 

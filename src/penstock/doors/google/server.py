@@ -116,7 +116,7 @@ class GoogleDoor:
         self._push.start()
 
     async def stop(self, grace_seconds: float) -> None:
-        # The goodbye first: a client that learns of it after its stream has ended opens the next one here again.
+        # GOAWAY first: a client that gets it after its stream has ended opens the next one here again.
         self.connections.wind_down()
         self._calls.end_streams()
         self._services.pulling.stop()

@@ -3,8 +3,8 @@
     first request: which subscription, which deadline, how much at a time
     later ones:    acks, deadlines, a new deadline for the stream, or nothing at all (I am still here)
 
-The rule kept here: no more is leased than the client has room for and than the connection takes, so a client that
-does not read or does not ack costs one response and what is outstanding on it, whatever waits in the subscription.
+No more is leased than the client has room for and than the connection takes, so a client that does not read or does
+not ack costs one response and what is outstanding on it, whatever waits in the subscription.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OIDC tokens for push, signed with a key of this server whose public part anyone may read.
 
-The rule kept here: the private key is made once, kept with the data and shown to nobody; a token is good for an hour
-and for one audience, and is used again until it is nearly over.
+The private key is made once and kept with the data; a token is good for an hour and for one audience, and is used
+again until it is nearly over.
 """
 
 from __future__ import annotations
@@ -45,15 +45,8 @@ class Tokens:
         return f"Bearer {token}"
 
     def _sign(self, key: Any, email: str, audience: str, now: int) -> str:
-        claims: dict[str, Any] = {
-            "iss": ISSUER,
-            "aud": audience,
-            "azp": email,
-            "sub": email,
-            "email": email,
-            "email_verified": True,
-        }
-        claims |= {"iat": now, "exp": now + LIFE_SECONDS}
+        claims: dict[str, Any] = {"iss": ISSUER, "aud": audience, "iat": now, "exp": now + LIFE_SECONDS}
+        claims |= {"azp": email, "sub": email, "email": email, "email_verified": True}
         return _signed(key, {"alg": "RS256", "typ": "JWT", "kid": key_id(key)}, claims)
 
     async def _private_key(self) -> Any:
@@ -114,14 +107,8 @@ def key_id(key: Any) -> str:
 
 def _public(key: Any) -> dict[str, str]:
     numbers = key.public_key().public_numbers()
-    return {
-        "kty": "RSA",
-        "use": "sig",
-        "alg": "RS256",
-        "kid": key_id(key),
-        "n": _unsigned(numbers.n),
-        "e": _unsigned(numbers.e),
-    }
+    modulus, exponent = _unsigned(numbers.n), _unsigned(numbers.e)
+    return {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": key_id(key), "n": modulus, "e": exponent}
 
 
 def _unsigned(number: int) -> str:

@@ -1,9 +1,9 @@
 """One client's connection: it reads requests, has them carried out, and answers in order.
 
-The rule kept here: what one read brings is decided at once, in order, and answered after one commit; reading pauses
-while the client does not read or too much waits to become durable; what is held is charged to the budget of all
-doors; and a connection ends by its client, a fault, a deadline or the stop of the door, in every case without an
-exception that reaches the event loop.
+What one read brings is decided at once, in order, and answered after one commit; reading pauses while the client does
+not read or too much waits to become durable; what is held is charged to the budget of all doors; and a connection ends
+by its client, a fault, a deadline or the stop of the door, in every case without an exception that reaches the event
+loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The queues clients have named: where each lives in the broker, what is said about it, who consumes from it.
+"""The queues clients have named: where each lives in the broker, and its feed to the consumers.
 
-The rule kept here: a queue is found by its name alone, and remembering it is only a convenience. Whatever was
-forgotten, or deleted through another door, is made again when it is next named.
+Remembering them is only a cache: a queue that was forgotten, or deleted through another door, is made again when it is
+next named.
 """
 
 from __future__ import annotations

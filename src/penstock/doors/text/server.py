@@ -1,7 +1,7 @@
 """The text door: it listens at its port and its socket file, and counts what its clients do wrong.
 
-The rule kept here: a bounded number of log lines however many clients misbehave, and when it has stopped nothing of it
-is left: no connection, no lease, no socket file.
+A bounded number of log lines however many clients misbehave, and when it has stopped nothing of it is left: no
+connection, no lease, no socket file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Windows and feeds: how the messages of a queue find the connections that want them.
 
-The rule kept here: a queue has one feed, whoever consumes from it. The feed takes as many messages as there are places
-in the windows, in one pull, and deals them out in turn; a message belongs to a window from the moment it is taken,
-so that it returns to the queue whatever becomes of the connection. It is sent once the message itself is durable. The
-taking need not be: no lease of this kind outlives the process.
+A queue has one feed for all its consumers. It takes as many messages as there are places in the windows, in one pull,
+and deals them out in turn; a message belongs to a window from the moment it is taken, so that it returns to the queue
+whatever becomes of the connection. It is sent once the message itself is durable; its lease need not be, as no lease
+of this kind outlives the process.
 """
 
 from __future__ import annotations
