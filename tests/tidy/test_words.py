@@ -18,8 +18,6 @@ from tests.tidy.words import (
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 REPLACED = replaced_words(GLOSSARY.read_text(encoding="utf-8"))
-# Still named by words that the glossary replaces, with the pages that name their files.
-OLD_NAMES = ("src/penstock/doors/flight", "src/penstock/pubsub", "ARCHITECTURE.md", "docs/decisions/0003-python-api.md")
 
 
 def test_the_broker_and_its_journals_know_no_vendor() -> None:
@@ -37,18 +35,13 @@ def test_the_glossary_lists_what_it_replaces() -> None:
 
 
 def test_names_go_by_the_glossary() -> None:
-    tree = [module for module in everywhere() if not _has_old_names(module.path)]
-    assert replaced_name_faults(tree, REPLACED) == []
+    assert replaced_name_faults(everywhere(), REPLACED) == []
 
 
 def test_comments_and_pages_go_by_the_glossary() -> None:
     files = [path for path in project_files() if path.suffix == ".md" or path.is_relative_to(ROOT / "src")]
-    texts = [path for path in files if path.suffix in {".md", ".py"} and not _has_old_names(path) and path != GLOSSARY]
+    texts = [path for path in files if path.suffix in {".md", ".py"} and path != GLOSSARY]
     assert replaced_prose_faults(ROOT, texts, REPLACED) == []
-
-
-def _has_old_names(path: Path) -> bool:
-    return any(path.is_relative_to(ROOT / name) for name in OLD_NAMES)
 
 
 @pytest.mark.parametrize(
