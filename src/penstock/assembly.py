@@ -117,7 +117,7 @@ def _open_http(opening: Opening) -> Door:
     from penstock.settings import installed_version
 
     return HttpDoor(
-        statistics=opening.queue,
+        statistics=opening.queue.engine,
         condition=opening.condition,
         version=installed_version(),
         **opening.common("http"),

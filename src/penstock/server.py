@@ -147,7 +147,10 @@ class Server:
             parts.condition.doors[door.name] = STOPPING
         self._remove_ready_file()
         until = time.monotonic() + self._settings.grace_seconds
-        await asyncio.gather(*(self._stop_door(door, until) for door in started[1:]))
+        stops = [asyncio.ensure_future(self._stop_door(door, until)) for door in started[1:]]
+        await asyncio.sleep(0)  # every door has told its clients
+        parts.queue.stop_waiting()
+        await asyncio.gather(*stops)
         for door in started[:1]:
             await self._stop_door(door, until)
         await _logged(parts.queue.close(), "closing the queue")

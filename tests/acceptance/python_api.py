@@ -71,7 +71,7 @@ class Harness:
                 calm = 0 if self._is_busy() or ready else calm + 1
 
     def _is_busy(self) -> bool:
-        return bool(self.pubsub.session.queue._writer._waiters)
+        return bool(self.pubsub.session.queue.loop._writer._waiters)
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, half a second at a time, so that those it concerns see it pass."""

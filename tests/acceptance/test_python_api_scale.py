@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Message, MessageQueue, PubSub, Subscription
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from tests.acceptance.python_api import Harness, ack, story
 
@@ -91,7 +92,7 @@ async def test_nothing_is_left_after_close(harness: Harness) -> None:
 def _in_flight(harness: Harness, name: str) -> int:
     queue = harness._shared or harness.pubsub.session.queue
     assert isinstance(queue, MessageQueue | AsyncMessageQueue)
-    return queue.backlog(name).in_flight_messages
+    return lookups.backlog(queue.engine, name).in_flight_messages
 
 
 @pytest.mark.parametrize("durable", [False, True])

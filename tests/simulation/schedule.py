@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -76,16 +76,16 @@ class Scheduled:
         self.loop = asyncio.new_event_loop()
         self.queue = AsyncMessageQueue(BatchJournal(), **parts)
         self._reader = self.queue.engine.reads._threads = _Reader()  # type: ignore[assignment]
-        self.queue._writer._thread = _NoWriter()  # type: ignore[assignment]
-        self._calls: dict[asyncio.Task[Any], Callable[[Any], None]] = {}
+        self.queue.loop._writer._thread = _NoWriter()  # type: ignore[assignment]
+        self._calls: dict[asyncio.Future[Any], Callable[[Any], None]] = {}
         self.do(self.queue.start())
 
-    def begin(self, call: Coroutine[Any, Any, Any], then: Callable[[Any], None] = lambda answer: None) -> None:
+    def begin(self, call: Awaitable[Any], then: Callable[[Any], None] = lambda answer: None) -> None:
         """Start a call; `then` gets its answer, once it has one."""
-        self._calls[self.loop.create_task(call)] = then
+        self._calls[asyncio.ensure_future(call, loop=self.loop)] = then
         self._run()
 
-    def do(self, call: Coroutine[Any, Any, Any]) -> Any:
+    def do(self, call: Awaitable[Any]) -> Any:
         """A call alone, from beginning to end."""
         answers: list[Any] = []
         self.begin(call, answers.append)
@@ -102,7 +102,7 @@ class Scheduled:
             self._reader.moments.pop(choice % self.choices)()
         else:
             self.queue.engine.commits.flush()
-            self.queue._writer._after_commit()
+            self.queue.loop._writer._after_commit()
         self._run()
 
     def finish(self) -> None:

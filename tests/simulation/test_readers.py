@@ -28,6 +28,7 @@ from penstock.broker.consuming import Delivery, Settled
 from penstock.broker.log import Sizes
 from penstock.broker.model import SECOND
 from penstock.broker.publishing import Appended
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from tests.simulation.schedule import Scheduled
 from tests.simulation.seeds import seeded
@@ -125,11 +126,11 @@ class Readers(RuleBasedStateMachine):
         """What is young is there, acked or held or to come; then nothing is, as soon as somebody looks."""
         now, left = self.clock.now(), history.free.keys() | history.held.keys()
         young = [offset for offset in left if now - self.published_at[offset] <= KEPT_SECONDS * SECOND]
-        assert self.queue.backlog("short").messages >= len(young), f"not all of {young} are there"
+        assert lookups.backlog(self.queue.engine, "short").messages >= len(young), f"not all of {young} are there"
         self.clock.advance(KEPT_SECONDS + 2)
         self.harness.do(self.queue.commit())  # the look that begins by itself comes to its end
         assert self.harness.do(self.queue.pull("short", 10)) == []
-        assert self.queue.backlog("short").messages == 0
+        assert lookups.backlog(self.queue.engine, "short").messages == 0
 
     def _drain(self, name: str, history: History) -> None:
         """What is left comes, once, as soon as what its keys wait for is acked."""
@@ -150,7 +151,7 @@ class Readers(RuleBasedStateMachine):
         self.published_at += [self.clock.now()] * count
         for name, history in self.histories.items():
             if name != "filtered" or attribute == "1":
-                tail = self.queue.topic("topic").tail
+                tail = lookups.topic(self.queue.engine, "topic").tail
                 history.free.update({tail + place: draft.data for place, draft in enumerate(drafts)})
         self.harness.begin(self.queue.publish("topic", drafts), self._published)
 
@@ -166,12 +167,9 @@ class Readers(RuleBasedStateMachine):
         self.harness.begin(self._stream(name, limit), self.histories[name].deliver)
 
     async def _stream(self, name: str, limit: int) -> list[Delivery]:
-        while True:
-            pulled = self.queue.decide_pull(name, limit, lease_seconds=None, max_bytes=0)
-            if pulled.need is None:
-                await self.queue.committed()
-                return pulled.deliveries
-            await self.queue.load(pulled.need)
+        leased = await self.queue.lease(name, limit)
+        await leased.durable
+        return leased.deliveries
 
     @rule(name=NAMES, limit=st.sampled_from([1, 3, 10]))
     def peek(self, name: str, limit: int) -> None:
@@ -220,7 +218,7 @@ class Readers(RuleBasedStateMachine):
     @precondition(lambda self: self.is_quiet())
     @rule(back=st.integers(0, 20))
     def seek(self, back: int) -> None:
-        topic, history = self.queue.topic("topic"), self.histories["plain"]
+        topic, history = lookups.topic(self.queue.engine, "topic"), self.histories["plain"]
         offset = max(topic.head, topic.tail - back)
         kept = self.harness.do(self.queue.read("topic", offset, topic.tail))
         self.harness.do(self.queue.seek_to_offset("plain", offset))
@@ -232,7 +230,7 @@ class Readers(RuleBasedStateMachine):
     def the_cache_is_whole(self) -> None:
         if hasattr(self, "harness"):
             check_cache(self.queue.engine.broker.cache)
-            assert not self.queue.internal_errors
+            assert not self.queue.engine.internal_errors
 
 
 def test_readers_do_not_disturb_each_other(rounds: Callable[[int, int], int]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from penstock import Draft, InvalidArgumentError, ManualClock, MessageQueue, SubscriptionOptions
 from penstock.broker.log import Sizes
+from penstock.engine import lookups
 from tests.simulation.schedule import Scheduled
 from tests.simulation.stores import MemoryStore
 
@@ -161,6 +162,6 @@ def test_what_is_published_while_retention_is_looked_at_stays() -> None:
     harness.go_on(0)  # the journal looks
     harness.begin(queue.publish("t", [Draft(b"young")]))
     harness.finish()
-    backlog = queue.backlog("s").messages
+    backlog = lookups.backlog(queue.engine, "s").messages
     harness.close()
     assert backlog == 1

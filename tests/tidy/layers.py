@@ -52,6 +52,12 @@ MAY_IMPORT: dict[str, set[str]] = {
 # journal needs nothing, so a bare queue may make its own.
 JOURNALS = {"sqlite", "postgres"}
 
+# What a door may know of the broker and the engine: the port, and the records and pure functions that its verbs speak.
+DOORS_SEE = {
+    "broker": {"facts", "filters", "limits", "model", "names", "retry"},
+    "engine": {"port", "statistics"},
+}
+
 # The data source travels to executors that have nothing else of ours; Spark imports it to see what it is, so Arrow
 # waits until it is needed.
 DATA_SOURCE = "pyspark_penstock"
@@ -126,7 +132,7 @@ def layer_faults(tree: list[Module]) -> list[str]:
 
 
 def neighbour_faults(tree: list[Module]) -> list[str]:
-    """Doors that import one another, and journals imported by anyone but assembly."""
+    """Doors that import one another or look behind their port, and journals imported by anyone but assembly."""
     places = {module.place for module in tree}
     doors = {place[1] for place in places if len(place) > 2 and place[0] == "doors"}
     doors |= {
@@ -141,6 +147,8 @@ def neighbour_faults(tree: list[Module]) -> list[str]:
                 continue
             if place[0] == "doors" and place[1] in doors and unit(module.place) == "doors":
                 faults.append(f"{module.label}:{line}: a door does not import another: {name}")
+            if unit(module.place) == "doors" and place[1] not in DOORS_SEE.get(place[0], {place[1]}):
+                faults.append(f"{module.label}:{line}: a door sees engine/port.py, not {name}")
             if place[0] == "journal" and place[1] in JOURNALS and unit(module.place) != "assembly":
                 faults.append(f"{module.label}:{line}: only assembly names a journal: {name}")
     return faults

@@ -59,6 +59,8 @@ SKELETON = {
     "cli.py": "",
     "broker/__init__.py": "",
     "broker/model.py": "",
+    "broker/state.py": "",
+    "engine/port.py": "",
     "journal/__init__.py": "",
     "journal/port.py": "",
     "journal/memory.py": "",
@@ -112,6 +114,8 @@ def test_a_wrong_import_is_found(tmp_path: Path, name: str, text: str) -> None:
         ("doors/text/server.py", "from penstock.doors.http import server"),
         ("doors/http/server.py", "from ..text.server import run"),
         ("doors/port.py", "import penstock.doors.http"),
+        ("doors/text/server.py", "from penstock.engine.blocking_queue import MessageQueue"),
+        ("doors/text/server.py", "from penstock.broker.state import State"),
         ("engine/blocking_queue.py", "from penstock.journal.sqlite import SqliteJournal"),
         ("server.py", "from penstock.journal import sqlite"),
         ("journal/memory.py", "from penstock.journal.sqlite import writer"),
@@ -129,6 +133,7 @@ def test_what_is_shared_may_be_imported(tmp_path: Path) -> None:
         "journal/sqlite/__init__.py": "from penstock.journal.sqlite.writer import Writer",
         "journal/memory.py": "from penstock.journal.port import Journal",
         "doors/http/server.py": "from penstock.doors.port import Door\nimport penstock.wire",
+        "doors/text/server.py": "from penstock.engine.port import Queue\nfrom penstock.broker.model import Draft",
         "cli.py": "from penstock import __version__",
     }
     tree = modules(build(tmp_path / "penstock", SKELETON | allowed))

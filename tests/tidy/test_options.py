@@ -22,8 +22,6 @@ from penstock.engine.options import shown_options
 from penstock.pubsub.options import SubscriptionMetadata, TopicMetadata
 from penstock.settings import DOORS
 
-NO_TOPICS: Any = SimpleNamespace(topic_exists=lambda name: False)
-
 
 def stored(options: Any) -> Any:
     """A topic or a subscription as the queue describes it."""
@@ -34,7 +32,7 @@ def stored(options: Any) -> Any:
 SHOWN: dict[str, dict[type, Callable[[Any], object]]] = {
     "pubsub": {
         TopicOptions: lambda options: topic_message(stored(options)).SerializeToString(deterministic=True),
-        SubscriptionOptions: lambda options: subscription_message(stored(options), NO_TOPICS).SerializeToString(
+        SubscriptionOptions: lambda options: subscription_message(stored(options), None).SerializeToString(
             deterministic=True
         ),
     },

@@ -26,6 +26,9 @@ class FakeQueue:
         self.failed: asyncio.Future[InternalError] = asyncio.get_running_loop().create_future()
         self._story = story
 
+    def stop_waiting(self) -> None:
+        self._story.append("waiting ends")
+
     async def close(self) -> None:
         self._story.append("queue closed")
 
@@ -89,6 +92,7 @@ def test_a_signal_drains_and_ends_with_0() -> None:
             "http open",
             "text open",
             "text closed, ready=False, grace=True",
+            "waiting ends",  # after the doors have begun to close: their clients know
             "http closed, ready=False, grace=True",  # last, so that it can say that the server is stopping
             "queue closed",
         ]
@@ -129,7 +133,12 @@ def test_a_door_that_cannot_open_closes_what_was_opened() -> None:
         harness = Harness(second_door=OSError(98, "a long sentence of asyncio"))
         with pytest.raises(ServeError, match=r"^cannot open the text door on 127.0.0.1:9123: Address already in use$"):
             await harness.server.serve()
-        assert harness.parts.story == ["http open", "http closed, ready=False, grace=True", "queue closed"]
+        assert harness.parts.story == [
+            "http open",
+            "waiting ends",
+            "http closed, ready=False, grace=True",
+            "queue closed",
+        ]
 
     asyncio.run(story())
 

@@ -13,15 +13,17 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from penstock.broker.broker import Broker
 from penstock.broker.consuming import Delivery, Settled
+from penstock.broker.dump import SnapshotDump
 from penstock.broker.limits import Limits
 from penstock.broker.model import NO_ATTRIBUTES, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Once
-from penstock.engine import commands
+from penstock.engine import commands, lookups
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine
-from penstock.engine.lookups import Lookups
 from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS, named, subscription_options, topic_options
+from penstock.engine.statistics import BrokerStatistics
 from penstock.engine.views import (
+    Backlog,
     InternalMessage,
     MessageLease,
     QueueSubscription,
@@ -43,7 +45,7 @@ def reserving(limits: Limits) -> Limits:
     return replace(limits, reserved_prefixes=limits.reserved_prefixes or (RESERVED_PREFIX,))
 
 
-class MessageQueue(Lookups):
+class MessageQueue:
     """A message queue in this process.
 
     >>> queue = MessageQueue()
@@ -61,7 +63,7 @@ class MessageQueue(Lookups):
         self, journal: Journal | None = None, *, limits: Limits | None = None, clock: Clock | None = None, **parts: Any
     ) -> None:
         journal = MemoryJournal() if journal is None else journal
-        super().__init__(Engine(journal, limits=reserving(limits or Limits()), clock=clock, **parts))
+        self.engine = Engine(journal, limits=reserving(limits or Limits()), clock=clock, **parts)
         self._waits = 0
         self.engine.recover()
 
@@ -105,11 +107,7 @@ class MessageQueue(Lookups):
 
     def _finish(self, make: Callable[[Broker], commands.Steps[T]]) -> T:
         engine, answer = self.engine, None
-        if engine.commits.stalled is not None:
-            with engine.lock:
-                engine.check()
-        broker = engine.broker
-        steps = make(broker)
+        steps, broker = engine.begin(make)
         while True:
             question, result, number = engine.step(steps, answer, broker)
             tail = engine.tail(question.topic) if question is not None else 0
@@ -266,7 +264,7 @@ class MessageQueue(Lookups):
 
     def first_offset_at(self, topic_name: str, at: int) -> int:
         """The first kept offset published at or after an instant (nanoseconds since 1970), or the tail."""
-        return self._drive(lambda broker: commands.first_offset_at(broker.state.topic(topic_name), at))
+        return self._drive(lambda broker: commands.first_offset_at(broker, topic_name, at))
 
     def seek_to_offset(self, subscription_name: str, offset: int) -> None:
         self._drive(lambda broker: commands.seek_to_offset(broker, self.engine.now, subscription_name, offset))
@@ -292,6 +290,39 @@ class MessageQueue(Lookups):
         published = self._drive(lambda broker: commands.oldest_publish_time(broker, subscription_name))
         return max(0, self.engine.now() - published) / 1e9 if published is not None else 0.0
 
+    # ------------------------------------------------------------------ lookups
+
+    @property
+    def clock(self) -> Clock:
+        return self.engine.clock
+
+    def topic(self, topic_name: str) -> TopicMetadata:
+        return lookups.topic(self.engine, topic_name)
+
+    def topic_exists(self, topic_name: str) -> bool:
+        return lookups.find_topic(self.engine, topic_name) is not None
+
+    def topics(self) -> list[TopicMetadata]:
+        return lookups.topics(self.engine)
+
+    def subscription(self, subscription_name: str) -> SubscriptionMetadata:
+        return lookups.subscription(self.engine, subscription_name)
+
+    def subscription_exists(self, subscription_name: str) -> bool:
+        return lookups.find_subscription(self.engine, subscription_name) is not None
+
+    def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
+        return lookups.subscriptions(self.engine, topic_name)
+
+    def backlog(self, subscription_name: str) -> Backlog:
+        return lookups.backlog(self.engine, subscription_name)
+
+    def snapshots(self) -> list[SnapshotDump]:
+        return lookups.snapshots(self.engine)
+
+    def statistics(self) -> BrokerStatistics:
+        return self.engine.statistics()
+
     # ------------------------------------------------------------------ the specification's names (004)
 
     register_topic = create_topic
@@ -300,16 +331,14 @@ class MessageQueue(Lookups):
     unregister_subscription = delete_subscription
     modify_ack_deadline = extend
 
-    def get_topic(self, topic_name: str) -> TopicMetadata | None:
-        return self.topic(topic_name) if self.topic_exists(topic_name) else None
+    get_all_topics = topics
 
-    def get_all_topics(self) -> list[TopicMetadata]:
-        return self.topics()
+    def get_topic(self, topic_name: str) -> TopicMetadata | None:
+        return lookups.find_topic(self.engine, topic_name)
 
     def get_subscription(self, subscription_name: str) -> QueueSubscription | None:
-        with self.engine.lock:
-            known = self.subscription_exists(subscription_name)
-            return QueueSubscription.of(self.subscription(subscription_name)) if known else None
+        found = lookups.find_subscription(self.engine, subscription_name)
+        return QueueSubscription.of(found) if found is not None else None
 
     def get_subscriptions_for_topic(self, topic_name: str) -> list[QueueSubscription]:
         return [QueueSubscription.of(each) for each in self.subscriptions(topic_name)]

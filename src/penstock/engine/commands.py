@@ -16,8 +16,8 @@ from penstock.broker.dump import SnapshotDump
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.names import MAX_OFFSET
-from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
+from penstock.engine.views import SubscriptionMetadata
 from penstock.errors import FailedPreconditionError
 
 T = TypeVar("T")
@@ -99,16 +99,17 @@ def seek_to_time(broker: Broker, now: Now, name: str, at: int) -> Steps[None]:
     reach, positions = MAX_OFFSET, dict[int, int]()
     retained = broker.seek_reach(now(), name)
     topic = broker.state.topics[broker.state.subscription(name).topic]
-    offset = yield from first_offset_at(topic, at)
+    offset = yield from first_offset_at(broker, topic.name, at)
     for since, least in retained:
-        first = yield from first_offset_at(topic, since)
+        first = yield from first_offset_at(broker, topic.name, since)
         reach = min(reach, max(first, least))
     while (need := broker.seek_retained(now(), name, offset, reach, positions)) is not None:
         yield need
 
 
-def first_offset_at(topic: Topic, at: int) -> Steps[int]:
+def first_offset_at(broker: Broker, topic_name: str, at: int) -> Steps[int]:
     """The first kept offset published at or after `at`, or the tail."""
+    topic = broker.state.topic(topic_name)
     tail = topic.tail
     if topic.head == tail or topic.last_publish_at < at:
         return tail
@@ -118,13 +119,13 @@ def first_offset_at(topic: Topic, at: int) -> Steps[int]:
 
 def create_subscription_at(
     broker: Broker, now: Now, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None
-) -> Steps[Subscription]:
+) -> Steps[SubscriptionMetadata]:
     """A new subscription that begins at an offset. Both facts are decided in one step: nobody finds it elsewhere."""
     while True:
         subscription = broker.create_subscription(now(), name, topic_name, options)
         need = broker.seek_to_offset(now(), name, offset)
         if need is None:
-            return subscription
+            return SubscriptionMetadata.of(subscription)
         broker.delete_subscription(name)
         yield need
 
@@ -231,20 +232,22 @@ def provide_queue(
     name: str,
     options: SubscriptionOptions | None = None,
     topic_options: TopicOptions | None = None,
-) -> None:
-    """Make what is missing of a topic and the subscription that reads it, in one step: no message slips in between.
+) -> bool:
+    """Make what is missing of a topic and the subscription that reads it, in one step; whether anything was.
 
     A subscription whose topic was deleted is empty, and makes room.
     """
     subscription = broker.state.subscription_names.get(name)
-    if subscription is not None and not subscription.detached and subscription.topic_name != topic_name:
+    if subscription is not None and not subscription.detached:
+        if subscription.topic_name == topic_name:
+            return False
         raise FailedPreconditionError(f"Subscription {name} reads another topic: {subscription.topic_name}")
     if topic_name not in broker.state.topic_names:
         broker.create_topic(now, topic_name, topic_options)
-    if subscription is not None and subscription.detached:
+    if subscription is not None:
         broker.delete_subscription(name)
-    if name not in broker.state.subscription_names:
-        broker.create_subscription(now, name, topic_name, options)
+    broker.create_subscription(now, name, topic_name, options)
+    return True
 
 
 def remove_queue(broker: Broker, topic_name: str, name: str) -> None:

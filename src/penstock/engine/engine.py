@@ -30,6 +30,7 @@ from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps
 from penstock.engine.commits import Commits
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
 from penstock.engine.reads import ReadAhead
+from penstock.engine.statistics import BrokerStatistics, statistics
 from penstock.errors import InternalError, PenstockError, UnavailableError
 from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
@@ -65,6 +66,7 @@ class Engine:
         self.when_stalled: Callable[[], None] = self.go_back  # what a command does first after a refused commit
         self.find_room: Callable[[], bool] = self._find_room  # whether a full journal has room again
         self._bugs: dict[str, int] = {}
+        self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest message
         self._void: PenstockError = UnavailableError()  # why the broker last went back
         self._tick_at = 0
         self._resource_tick_at = 0
@@ -143,6 +145,12 @@ class Engine:
                 number = self.submit()  # what time decided stands, even if the command is refused
             return result, number
 
+    def begin(self, make: Callable[[Broker], Steps[T]]) -> tuple[Steps[T], Broker]:
+        """The steps of a command that may have to read, and the broker they decide on."""
+        with self.lock:
+            self.check()
+            return make(self.broker), self.broker
+
     def step(self, steps: Steps[T], answer: int | None, broker: Broker) -> tuple[Question | None, T | None, int]:
         """One step of a command that may have to read: its question or its result, and the number to wait for."""
         question, result = None, None
@@ -189,14 +197,24 @@ class Engine:
         return number
 
     def publish(
-        self, topic_name: str, drafts: Sequence[Draft], once: Once | None = None, sizes: Sequence[int] | None = None
+        self,
+        topic_name: str,
+        drafts: Sequence[Draft],
+        once: Once | None = None,
+        sizes: Sequence[int] | None = None,
+        prepare: Callable[[Broker, int], None] | None = None,
     ) -> tuple[Appended, int]:
-        """The one command that is refused beforehand where the journal is full; the others make room."""
+        """The one command that is refused beforehand where the journal is full; the others make room.
+
+        `prepare` runs before it, in the same step.
+        """
 
         def command(broker: Broker, now: int) -> Appended:
             if self.journal.full and not self.find_room():
                 broker.refuse("disk")
                 raise JournalFullError()
+            if prepare is not None:
+                prepare(broker, now)
             return broker.publish(now, topic_name, drafts, once, sizes)
 
         return self.decide(command)
@@ -236,6 +254,14 @@ class Engine:
             raise
         if self.broker.facts:
             self.submit()
+
+    def statistics(self) -> BrokerStatistics:
+        """What was counted since the engine was opened, and how full it is."""
+        with self.lock:
+            if self.closed:
+                raise UnavailableError("The message queue is closed")
+            counted = statistics(self.broker, self.commits.meter, self._oldest, self.now())
+            return counted._replace(internal_errors=self.internal_errors)
 
     # ------------------------------------------------------------------ reading for a command
 

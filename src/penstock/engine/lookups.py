@@ -1,145 +1,102 @@
-"""What can be looked up without waiting: the records do not change under the reader."""
+"""What can be looked up at once, as records that do not change under the reader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from penstock.broker.consuming import Settled
 from penstock.broker.dump import SnapshotDump
-from penstock.broker.limits import Limits
-from penstock.engine.clock import Clock
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
 from penstock.engine.engine import Engine
-from penstock.engine.statistics import BrokerStatistics, statistics
-from penstock.engine.views import Backlog, SubscriptionMetadata, TopicMetadata, backlog
-from penstock.errors import NotFoundError, UnavailableError
+from penstock.engine.views import Backlog, QueueNumbers, SubscriptionMetadata, TopicMetadata, backlog_of
+from penstock.errors import NotFoundError
 
 
-class Lookups:
-    """The lookups of both queues."""
+def find_topic(engine: Engine, key: str | int) -> TopicMetadata | None:
+    """By name or by number."""
+    with engine.lock:
+        topic = _topic(engine, key)
+        return TopicMetadata.of(topic) if topic is not None else None
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest message
 
-    @property
-    def clock(self) -> Clock:
-        return self.engine.clock
+def find_subscription(engine: Engine, key: str | int) -> SubscriptionMetadata | None:
+    """By name or by number."""
+    with engine.lock:
+        subscription = _subscription(engine, key)
+        return SubscriptionMetadata.of(subscription) if subscription is not None else None
 
-    @property
-    def limits(self) -> Limits:
-        return self.engine.broker.limits
 
-    @property
-    def durable(self) -> bool:
-        return self.engine.journal.durable
+def topic(engine: Engine, name: str) -> TopicMetadata:
+    found = find_topic(engine, name)
+    if found is None:
+        raise NotFoundError(f"Topic not found: {name}")
+    return found
 
-    @property
-    def identity(self) -> str:
-        """The store's: drawn at its birth, and never that of another."""
-        return self.engine.broker.state.identity
 
-    @property
-    def internal_errors(self) -> Mapping[str, int]:
-        """Bugs that commands met since the start, by their place in the code."""
-        return self.engine.internal_errors
+def subscription(engine: Engine, name: str) -> SubscriptionMetadata:
+    found = find_subscription(engine, name)
+    if found is None:
+        raise NotFoundError(f"Subscription not found: {name}")
+    return found
 
-    # ------------------------------------------------------------------ topics
 
-    def topic(self, name: str) -> TopicMetadata:
-        with self.engine.lock:
-            return TopicMetadata.of(self.engine.broker.state.topic(name))
+def topics(engine: Engine) -> list[TopicMetadata]:
+    with engine.lock:
+        return [TopicMetadata.of(each) for each in engine.broker.state.topics.values()]
 
-    def topic_exists(self, name: str) -> bool:
-        return name in self.engine.broker.state.topic_names
 
-    def topics(self) -> list[TopicMetadata]:
-        with self.engine.lock:
-            return [TopicMetadata.of(topic) for topic in self.engine.broker.state.topics.values()]
+def subscriptions(engine: Engine, topic_name: str | None = None) -> list[SubscriptionMetadata]:
+    """Those of a topic, or all of them, without those that were not used for their time to live."""
+    with engine.lock:
+        state = engine.broker.state
+        chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
+        engine.expire_unused(*[each.name for each in chosen.values() if each.options.expiration_seconds])
+        return [SubscriptionMetadata.of(each) for each in chosen.values()]
 
-    def topic_name(self, number: int) -> str:
-        """The name of a topic that is known by its number."""
-        topic = self.engine.broker.state.topics.get(number)
-        if topic is None:
-            raise NotFoundError(f"Topic not found: {number}")
-        return topic.name
 
-    def topic_names(self) -> Iterable[str]:
-        return self.engine.broker.state.topic_names.keys()
+def snapshots(engine: Engine) -> list[SnapshotDump]:
+    with engine.lock:
+        return list(engine.broker.state.snapshots.values())
 
-    # ------------------------------------------------------------------ subscriptions
 
-    def subscription(self, name: str) -> SubscriptionMetadata:
-        with self.engine.lock:
-            self.engine.expire_unused(name)
-            return SubscriptionMetadata.of(self.engine.broker.state.subscription(name))
+def backlog(engine: Engine, name: str) -> Backlog:
+    with engine.lock:
+        found = engine.broker.state.subscription(name)
+        return backlog_of(engine.broker.state.read_topic(found), found)
 
-    def subscription_exists(self, name: str) -> bool:
-        with self.engine.lock:
-            self.engine.expire_unused(name)
-            return name in self.engine.broker.state.subscription_names
 
-    def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
-        """Those of a topic, or all of them, without those that nobody used for their time to live."""
-        with self.engine.lock:
-            state = self.engine.broker.state
-            chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
-            self.engine.expire_unused(*[each.name for each in chosen.values() if each.options.expiration_seconds])
-            return [SubscriptionMetadata.of(each) for each in chosen.values()]
+def find_queue(engine: Engine, topic_name: str, name: str) -> QueueNumbers | None:
+    """None unless the topic is there and the subscription reads it."""
+    state = engine.broker.state
+    found, read = state.subscription_names.get(name), state.topic_names.get(topic_name)
+    if found is None or read is None or state.read_topic(found) is not read:
+        return None
+    return QueueNumbers(read.first_id, found.number)
 
-    def subscription_name(self, number: int) -> str:
-        """The name of a subscription that is known by its number; empty if it is gone."""
-        subscription = self.engine.broker.state.subscriptions.get(number)
-        return subscription.name if subscription is not None else ""
 
-    def reads(self, name: str, topic_name: str) -> bool:
-        """Whether a subscription is there and attached to this topic."""
-        subscription = self.engine.broker.state.subscription_names.get(name)
-        return subscription is not None and subscription.topic_name == topic_name and not subscription.detached
+def queue_names(engine: Engine, topic_prefix: str, prefix: str) -> list[str]:
+    """What follows the prefixes in the names of all topics that a subscription of the same ending reads."""
+    with engine.lock:
+        skip = len(topic_prefix)
+        ends = [name[skip:] for name in engine.broker.state.topic_names if name.startswith(topic_prefix)]
+        return [end for end in ends if find_queue(engine, topic_prefix + end, prefix + end) is not None]
 
-    def numbers(self, topic_name: str, name: str) -> tuple[int, int] | None:
-        """A topic's first id and the number of the subscription that reads it; None unless both are there."""
-        state = self.engine.broker.state
-        subscription, topic = state.subscription_names.get(name), state.topic_names.get(topic_name)
-        if subscription is None or topic is None or state.read_topic(subscription) is not topic:
-            return None
-        return topic.first_id, subscription.number
 
-    def backlog(self, name: str) -> Backlog:
-        with self.engine.lock:
-            subscription = self.engine.broker.state.subscription(name)
-            return backlog(self.engine.broker.state.read_topic(subscription), subscription)
+def document(engine: Engine, kind: str, name: str) -> bytes | None:
+    return engine.broker.state.documents.get(kind, {}).get(name)
 
-    # ------------------------------------------------------------------ messages and receipts
 
-    def is_unacked(self, name: str, offset: int) -> bool:
-        """Whether a message is still to be settled on a subscription, and its time is not over."""
-        return self.engine.broker.is_unacked(self.engine.now(), name, offset)
+def documents(engine: Engine, kind: str) -> dict[str, bytes]:
+    return dict(engine.broker.state.documents.get(kind, {}))
 
-    def examine(self, receipts: Sequence[str]) -> Settled:
-        """Which receipts are not good, without acting on the others. For subscriptions whose receipts are strict."""
-        return self.engine.broker.examine(self.engine.now(), receipts)
 
-    def publisher_receipt(self, subscription: int, offset: int) -> str:
-        """A receipt for a message that was just published, good on one subscription until it is first delivered."""
-        return self.engine.broker.publisher_receipt(subscription, offset)
+def _topic(engine: Engine, key: str | int) -> Topic | None:
+    state = engine.broker.state
+    return state.topic_names.get(key) if isinstance(key, str) else state.topics.get(key)
 
-    # ------------------------------------------------------------------ snapshots, documents, numbers
 
-    def snapshots(self) -> list[SnapshotDump]:
-        with self.engine.lock:
-            return list(self.engine.broker.state.snapshots.values())
-
-    def document(self, kind: str, name: str) -> bytes | None:
-        return self.engine.broker.state.documents.get(kind, {}).get(name)
-
-    def documents(self, kind: str) -> dict[str, bytes]:
-        return dict(self.engine.broker.state.documents.get(kind, {}))
-
-    def statistics(self) -> BrokerStatistics:
-        """What was counted since the engine was opened, and how full it is."""
-        engine = self.engine
-        with engine.lock:
-            if engine.closed:
-                raise UnavailableError("The message queue is closed")
-            counted = statistics(engine.broker, engine.commits.meter, self._oldest, engine.now())
-            return counted._replace(internal_errors=engine.internal_errors)
+def _subscription(engine: Engine, key: str | int) -> Subscription | None:
+    state = engine.broker.state
+    found = state.subscription_names.get(key) if isinstance(key, str) else state.subscriptions.get(key)
+    if found is None or not found.options.expiration_seconds:
+        return found
+    engine.expire_unused(found.name)
+    return engine.broker.state.subscription_names.get(found.name)

@@ -14,7 +14,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.model import SECOND, Message
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.engine.views import backlog
+from penstock.engine.views import backlog_of
 
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 NO_REASONS: dict[str, int] = {}  # shared by everything that dropped nothing; never written to
@@ -112,7 +112,7 @@ def _subscription(
     return SubscriptionStatistics(
         subscription.name,
         subscription.topic_name,
-        *backlog(topic, subscription),
+        *backlog_of(topic, subscription),
         _age_seconds(broker, topic, subscription, oldest, now),
         counts.delivered,
         counts.acked,

@@ -72,6 +72,13 @@ class SubscriptionMetadata(NamedTuple):
         )
 
 
+class QueueNumbers(NamedTuple):
+    """A topic and the one subscription that reads it, in numbers."""
+
+    first_id: int  # of the topic
+    subscription: int
+
+
 class Backlog(NamedTuple):
     """How much a subscription has before it."""
 
@@ -81,7 +88,7 @@ class Backlog(NamedTuple):
     in_flight_bytes: int
 
 
-def backlog(topic: Topic | None, subscription: Subscription) -> Backlog:
+def backlog_of(topic: Topic | None, subscription: Subscription) -> Backlog:
     if topic is None:
         return Backlog(0, 0, 0, 0)
     return Backlog(

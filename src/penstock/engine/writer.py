@@ -6,9 +6,12 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from penstock.engine.engine import Engine
 from penstock.errors import PenstockError
+
+T = TypeVar("T")
 
 MAINTAIN_EVERY = 16  # commits under load between two slices of the journal's upkeep
 IDLE_SECONDS = 1.0  # how often the journal is looked after when nothing else is to do
@@ -19,7 +22,7 @@ class Writer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by rising number
+        self._waiters: deque[tuple[int, asyncio.Future[Any], Any]] = deque()  # by rising number
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._write, name="penstock-writer", daemon=True)
@@ -38,23 +41,23 @@ class Writer:
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join)
 
-    def committed(self, number: int) -> asyncio.Future[None]:
-        """A future that is done when a decision is durable, or failed if it never will be."""
-        future: asyncio.Future[None] = self._loop.create_future()
+    def committed(self, number: int, result: T) -> asyncio.Future[T]:
+        """A future that has the result of a decision when it is durable, or fails if it never will be."""
+        future: asyncio.Future[T] = self._loop.create_future()
         commits = self._engine.commits
         if not self._engine.journal.durable:
             commits.flush()
         if commits.durable >= number:
-            self._settle(number, future)
+            self._settle(number, future, result)
         else:
-            self._waiters.append((number, future))
+            self._waiters.append((number, future, result))
             self._wake.set()
         return future
 
-    def _settle(self, number: int, future: asyncio.Future[None]) -> None:
+    def _settle(self, number: int, future: asyncio.Future[T], result: T) -> None:
         error = self._engine.commits.loss(number) if self._engine.commits.has_losses else None
         if error is None:
-            future.set_result(None)
+            future.set_result(result)
         else:
             future.set_exception(error)
 
@@ -81,16 +84,16 @@ class Writer:
     def _after_commit(self) -> None:
         commits, waiters = self._engine.commits, self._waiters
         while waiters and waiters[0][0] <= commits.durable:
-            number, future = waiters.popleft()
+            number, future, result = waiters.popleft()
             if not future.done():
-                self._settle(number, future)
+                self._settle(number, future, result)
         if commits.stalled is not None:
             self._after_refusal(commits.stalled)
 
     def _after_refusal(self, error: PenstockError) -> None:
         """Everything decided since the last commit is void; who waits for it gets the error."""
         waiters, self._waiters = self._waiters, deque()
-        for _, future in waiters:
+        for _, future, _ in waiters:
             if not future.done():
                 future.set_exception(error)
         with self._engine.lock:

@@ -6,9 +6,11 @@ What the queue refuses becomes an `error` event, what came too late a `debug` ev
 from __future__ import annotations
 
 import asyncio
+from asyncio import Future
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.consuming import Settled
+from penstock.engine import lookups
 from penstock.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -75,8 +77,8 @@ class Acks:
             self.nack(message, Return(None if self._has_retry_policy() else pause))
 
     def _has_retry_policy(self) -> bool:
-        queue, name = self._session.queue, self.subscription.name
-        return queue.subscription_exists(name) and queue.subscription(name).options.retry_minimum_seconds > 0
+        stored = lookups.find_subscription(self._session.queue.engine, self.subscription.name)
+        return stored is not None and stored.options.retry_minimum_seconds > 0
 
     def put_back(self, message: Received) -> None:
         """It reached no listener."""
@@ -97,34 +99,27 @@ class Acks:
 
     def _send(self) -> asyncio.Task[None]:
         """Acks are decided now: what keeps the loop busy next must not make them late."""
-        acked = self._decide_acks(self._acks, lapsed=True) | self._decide_acks(self._other_acks, lapsed=False)
-        returns = self._returns
+        queue, returns = self._session.queue, self._returns
+        acks = [queue.ack(_receipts(self._acks), lapsed=True)] if self._acks else []
+        acks += [queue.ack(_receipts(self._other_acks))] if self._other_acks else []
         self._acks, self._other_acks, self._returns, self._held_back = [], [], {}, 0
-        return self._session.spawn(self._store(acked, returns))
+        return self._session.spawn(self._store(acks, returns))
 
-    def _decide_acks(self, messages: list[Received], *, lapsed: bool) -> bool:
-        if not messages:
-            return False
+    async def _store(self, acks: list[Future[Settled]], returns: dict[Return, list[Received]]) -> None:
+        for ack in acks:
+            await self._report("ack", ack)
+        for how, messages in returns.items():
+            nack = self._session.queue.nack(_receipts(messages), how.delay_seconds, unseen=how.unseen)
+            await self._report("nack", nack)
+
+    async def _report(self, what: str, decision: Future[Settled]) -> None:
         try:
-            self._remark("ack", self._session.queue.decide_acks(_receipts(messages), lapsed=lapsed))
+            settled = await decision
         except PenstockError as error:
             self.subscription.report(error)
-            return False
-        return True
-
-    async def _store(self, acked: bool, returns: dict[Return, list[Received]]) -> None:
-        queue = self._session.queue
-        try:
-            if acked:
-                await queue.commit()
-            for how, messages in returns.items():
-                self._remark("nack", await queue.nack(_receipts(messages), how.delay_seconds, unseen=how.unseen))
-        except PenstockError as error:
-            self.subscription.report(error)
-
-    def _remark(self, what: str, settled: Settled) -> None:
-        if settled.stale:
-            self.subscription.remark(f"{len(settled.stale)} x {what} came too late")
+        else:
+            if settled.stale:
+                self.subscription.remark(f"{len(settled.stale)} x {what} came too late")
 
     # ------------------------------------------------------------------ deadlines, at once
 
@@ -140,10 +135,8 @@ class Acks:
         self._set_deadline(messages, seconds, lapsed=True)
 
     def _set_deadline(self, messages: list[Received], seconds: float, *, lapsed: bool) -> None:
-        try:
-            self._remark("deadline", self._session.queue.decide_extend(_receipts(messages), seconds, lapsed=lapsed))
-        except PenstockError as error:
-            self.subscription.report(error)
+        decision = self._session.queue.extend(_receipts(messages), seconds, lapsed=lapsed)
+        self._session.spawn(self._report("deadline", decision))
 
     # ------------------------------------------------------------------ answers with a response
 
@@ -159,7 +152,7 @@ class Acks:
     def late(self) -> AckResponse:
         """The response to an answer that changes nothing any more."""
         try:
-            stored = self._session.queue.subscription(self.subscription.name)
+            stored = lookups.subscription(self._session.queue.engine, self.subscription.name)
         except NotFoundError:
             return AckResponse.FAILED_PRECONDITION
         if not stored.options.exactly_once:

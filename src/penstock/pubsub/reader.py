@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, SubscriptionOptions
+from penstock.engine import lookups
 from penstock.engine.wakeups import Revision
 from penstock.errors import FailedPreconditionError, PenstockError
 from penstock.pubsub.leases import Leases
@@ -100,7 +101,9 @@ class Reader:
     def _report_stuck(self, deliveries: list[Delivery], options: SubscriptionOptions) -> None:
         """Messages that come again because they have no dead letter topic to go to."""
         topic, most = options.dead_letter_topic, options.max_delivery_attempts
-        if not topic or all(each.attempt <= most for each in deliveries) or self._session.queue.topic_exists(topic):
+        if not topic or all(each.attempt <= most for each in deliveries):
+            return
+        if lookups.find_topic(self._session.queue.engine, topic) is not None:
             return
         text = f"A message of {self._subscription.name} cannot be dead-lettered: there is no topic {topic}"
         self._subscription.report(FailedPreconditionError(text))
@@ -181,7 +184,7 @@ async def messages(subscription: Subscription, session: Session) -> AsyncIterato
 
     It pulls only when it is asked for more than it has, and no more than its caller gets through well within a lease.
     """
-    session.use().subscription(subscription.name)
+    lookups.subscription(session.use().engine, subscription.name)
     reader, clock, task, portion = Reader(subscription, session), session.clock, asyncio.current_task(), 1
     assert task is not None
     pulled_at = clock.now()

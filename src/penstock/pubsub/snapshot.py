@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.dump import SnapshotDump
+from penstock.engine import lookups
 from penstock.errors import FailedPreconditionError, NotFoundError
 from penstock.pubsub.names import SNAPSHOTS
 from penstock.pubsub.resource import Resource
@@ -39,7 +40,7 @@ class Snapshot(Resource[SnapshotDump]):
         await self._session.use().delete_snapshot(self.name)
 
     async def _look_up(self) -> SnapshotDump:
-        for snapshot in self._session.use().snapshots():
+        for snapshot in lookups.snapshots(self._session.use().engine):
             if snapshot.name == self.name:
                 return snapshot
         raise NotFoundError(f"Snapshot not found: {self.name}")

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.model import SECOND, SubscriptionOptions
+from penstock.broker.model import SubscriptionOptions
+from penstock.engine import lookups
 from penstock.engine.views import nanoseconds
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.pubsub.acks import Acks
@@ -62,8 +63,9 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
     @property
     def topic(self) -> Topic | None:
         """The topic it reads, or will read; still named after that was deleted."""
-        if self._session.queue.subscription_exists(self.name):
-            return self.pubsub.topic(self._session.queue.subscription(self.name).topic)
+        stored = lookups.find_subscription(self._session.queue.engine, self.name)
+        if stored is not None:
+            return self.pubsub.topic(stored.topic)
         given = self._given.get("topic")
         return given if isinstance(given, Topic) or given is None else self.pubsub.topic(given)
 
@@ -75,8 +77,8 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
     @property
     def detached(self) -> bool:
         """Whether its topic was deleted."""
-        queue = self._session.queue
-        return queue.subscription_exists(self.name) and queue.subscription(self.name).detached
+        stored = lookups.find_subscription(self._session.queue.engine, self.name)
+        return stored is not None and stored.detached
 
     # ------------------------------------------------------------------ the subscription
 
@@ -99,7 +101,9 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         if given is not None:
             return self._full_topic(given)
         project = prefix(self._session.project, TOPICS)
-        topics = [stored.name for stored in self._session.queue.topics() if stored.name.startswith(project)]
+        topics = [
+            stored.name for stored in lookups.topics(self._session.queue.engine) if stored.name.startswith(project)
+        ]
         if len(topics) != 1:
             raise InvalidArgumentError(f"Name the topic to subscribe to: there are {len(topics)} in this project")
         return topics[0]
@@ -121,7 +125,7 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         await self._session.use().delete_subscription(self.name)
 
     async def _look_up(self) -> SubscriptionMetadata:
-        return SubscriptionMetadata.of(self._session.use().subscription(self.name))
+        return SubscriptionMetadata.of(lookups.subscription(self._session.use().engine, self.name))
 
     async def set_metadata(self, changes: Mapping[str, Any] | None = None, **more: Any) -> SubscriptionMetadata:
         """Change what the subscription keeps; the rest stays.
@@ -129,7 +133,7 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         >>> await subscription.set_metadata(ack_deadline_seconds=60, labels={"team": "billing"})
         """
         queue, given = self._session.use(), self._with_full_names(given_options(changes, more))
-        options = changed_subscription(queue.subscription(self.name).options, given)
+        options = changed_subscription(lookups.subscription(queue.engine, self.name).options, given)
         self.metadata = SubscriptionMetadata.of(await queue.change_subscription(self.name, options))
         return self.metadata
 
@@ -157,7 +161,7 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         """
         self._session.loop("Subscription.open()")
         if self._listening is None:
-            self._session.queue.subscription(self.name)  # what is not there cannot be opened
+            lookups.subscription(self._session.queue.engine, self.name)  # what is not there cannot be opened
             self._listening = Listeners(self, self._session).reader
             self.enter(self._listening)
         elif self._listening.closing:
@@ -206,14 +210,9 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         queue = self._session.use()
         if type(max_messages) is not int or max_messages < 1:
             raise InvalidArgumentError("max_messages must be a whole number, at least 1")
-        until = queue.clock.now() + int(wait_seconds * SECOND)
-        while True:
-            since = queue.revision(self.name)
-            lease = self.options.lease_seconds(since.options.lease_seconds)
-            deliveries = await queue.pull(self.name, max_messages, lease_seconds=lease)
-            left = (until - queue.clock.now()) / SECOND
-            if deliveries or left <= 0 or not await queue.wait_for_messages(self.name, left, since):
-                return [Received(delivery, self.acks, queue.clock.now()) for delivery in deliveries]
+        lease = self.options.lease_seconds(lookups.subscription(queue.engine, self.name).options.lease_seconds)
+        deliveries = await queue.pull(self.name, max_messages, lease_seconds=lease, wait_seconds=wait_seconds)
+        return [Received(delivery, self.acks, queue.clock.now()) for delivery in deliveries]
 
     # ------------------------------------------------------------------ replay
 

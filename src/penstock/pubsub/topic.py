@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import NO_ATTRIBUTES, Draft, TopicOptions
+from penstock.engine import lookups
 from penstock.engine.options import TOPIC
 from penstock.errors import InvalidArgumentError
 from penstock.pubsub.names import TOPICS
@@ -54,12 +55,12 @@ class Topic(Resource[TopicMetadata]):
         >>> await topic.set_metadata(labels={"team": "shipping"})
         """
         queue = self._session.use()
-        options = TOPIC.read(given_options(changes, more), queue.topic(self.name).options)
+        options = TOPIC.read(given_options(changes, more), lookups.topic(queue.engine, self.name).options)
         self.metadata = TopicMetadata.of(await queue.change_topic(self.name, options))
         return self.metadata
 
     async def _look_up(self) -> TopicMetadata:
-        return TopicMetadata.of(self._session.use().topic(self.name))
+        return TopicMetadata.of(lookups.topic(self._session.use().engine, self.name))
 
     def subscription(self, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> Subscription:
         """A subscription to this topic, which need not exist yet."""
@@ -71,7 +72,7 @@ class Topic(Resource[TopicMetadata]):
         return await self.subscription(name, options, **more).create()
 
     async def get_subscriptions(self) -> list[Subscription]:
-        stored = self._session.use().subscriptions(self.name)
+        stored = lookups.subscriptions(self._session.use().engine, self.name)
         return [self.subscription(each.name) for each in stored]
 
     # ------------------------------------------------------------------ publishing

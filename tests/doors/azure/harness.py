@@ -8,7 +8,7 @@ import logging
 import re
 import ssl
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 from xml.etree import ElementTree
@@ -23,6 +23,7 @@ from penstock.journal.memory import MemoryJournal
 from penstock.wire.budget import Budget
 from tests.doors.azure.signing import ACCOUNT, VERSION, account_sas
 from tests.doors.clocks import clock_at
+from tests.doors.stopping import stop
 
 T = TypeVar("T")
 SECONDS = 20  # only a failing test waits so long
@@ -68,9 +69,13 @@ class Harness:
         self.sas = account_sas()
         self.secure: ssl.SSLContext | None = None
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Something that has to happen in the loop of the door."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(SECONDS)
+
+        async def done() -> T:
+            return await work()
+
+        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(SECONDS)
 
     def send(
         self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None
@@ -168,7 +173,7 @@ def opened(
         return queue, door
 
     async def close_door() -> None:
-        await door.stop(grace_seconds=1)
+        await stop(door, queue, 1)
         await queue.close()
 
     queue, door = asyncio.run_coroutine_threadsafe(open_door(), loop).result(SECONDS)
@@ -176,7 +181,7 @@ def opened(
     try:
         yield harness
     finally:
-        harness.run(close_door())
+        harness.run(close_door)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(SECONDS)
         loop.close()

@@ -361,8 +361,8 @@ def test_what_is_not_http_is_refused_in_xml(azure: Harness) -> None:
 def test_a_queue_of_another_topic_is_in_the_way(azure: Harness) -> None:
     """A subscription of the queue's name that reads something else, made through another door."""
     home = f"projects/{ACCOUNT}"
-    azure.run(azure.queue.create_topic(f"{home}/topics/elsewhere"))
-    azure.run(azure.queue.create_subscription(f"{home}/subscriptions/taken", f"{home}/topics/elsewhere"))
+    azure.run(lambda: azure.queue.create_topic(f"{home}/topics/elsewhere"))
+    azure.run(lambda: azure.queue.create_subscription(f"{home}/subscriptions/taken", f"{home}/topics/elsewhere"))
     answer = azure.ask("PUT", "taken")
     assert (answer.status, answer.code) == (409, "QueueAlreadyExists")
 

@@ -211,9 +211,8 @@ def test_old_versions_get_a_put_without_a_body(orders: Harness) -> None:
 def test_what_another_door_published_and_xml_cannot_hold_is_shown_in_base64(orders: Harness) -> None:
     from penstock.broker.model import Draft
 
-    orders.run(
-        orders.queue.publish("projects/devstoreaccount1/topics/orders", [Draft(b"\x00\xff"), Draft("ü".encode())])
-    )
+    drafts = [Draft(b"\x00\xff"), Draft("ü".encode())]
+    orders.run(lambda: orders.queue.publish("projects/devstoreaccount1/topics/orders", drafts))
     assert orders.get(numofmessages=2).texts("MessageText") == ["AP8=", "ü"]
 
 

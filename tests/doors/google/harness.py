@@ -12,7 +12,7 @@ import itertools
 import json
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -28,6 +28,7 @@ from penstock.doors.google.services import POLICIES, PUBLISHER, SCHEMAS, SUBSCRI
 from penstock.doors.port import OPEN, Condition
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
+from tests.doors.stopping import stop
 
 SECONDS = 20  # only a failing test waits so long
 NUMBERS = itertools.count(1)
@@ -55,11 +56,16 @@ class Harness:
         }
 
     async def close(self) -> None:
-        await self.door.stop(1)
+        await stop(self.door, self.queue, 1)
         await self.queue.close()
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(SECONDS)
+    def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Something that has to happen in the loop of the door."""
+
+        async def done() -> Any:
+            return await work()
+
+        return asyncio.run_coroutine_threadsafe(done(), self.loop).result(SECONDS)
 
     def connect(self) -> Client:
         return Client(self)
@@ -174,10 +180,10 @@ def opened(options: GoogleOptions | None = None) -> Iterator[Harness]:
     thread.start()
     harness = Harness(loop, options or GoogleOptions(reset=True, push_allow=("127.0.0.0/8",)))
     try:
-        harness.run(harness.open())
+        harness.run(harness.open)
         yield harness
     finally:
-        harness.run(harness.close())
+        harness.run(harness.close)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(SECONDS)
         loop.close()

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.doors.google import messages as m
 from tests.doors.google.harness import Client, eventually, opened
+from tests.doors.stopping import stop
 
 
 def bodies(received: list[Any]) -> list[bytes]:
@@ -287,8 +288,8 @@ def test_a_server_that_stops_lets_waiting_pulls_go() -> None:
             method.path, lambda each: each.SerializeToString(), method.response.FromString
         )
         waiting = stub.future(method.request(subscription=subscription, max_messages=1), timeout=60)
-        eventually(lambda: harness.door._services.pulling._waiting)
+        eventually(lambda: harness.queue.loop.wakeups._waiting)
         started = time.monotonic()
-        harness.run(harness.door.stop(10))
+        harness.run(lambda: stop(harness.door, harness.queue, 10))
         assert time.monotonic() - started < 5
         assert waiting.exception(10).code().name == "UNAVAILABLE"

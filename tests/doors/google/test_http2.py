@@ -317,9 +317,9 @@ def test_a_rest_pull_whose_stream_is_reset_takes_nothing(harness: Harness, clien
     head = [(":method", "POST"), (":scheme", "http"), (":authority", "localhost"), (":path", f"/v1/{name}:pull")]
     peer.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, hpack.encode(head)))
     peer.send(h2.frame(h2.DATA, h2.END_STREAM, 1, b'{"maxMessages": 1}'))
-    eventually(lambda: harness.door._services.pulling._waiting)
+    eventually(lambda: harness.queue.loop.wakeups._waiting)
     peer.send(h2.frame(h2.RST_STREAM, 0, 1, (8).to_bytes(4, "big")))
-    eventually(lambda: not harness.door._services.pulling._waiting)
+    eventually(lambda: not harness.queue.loop.wakeups._waiting)
     client.publish(topic, b"x")
     assert [each.message.data for each in client.pull(name)] == [b"x"]
 
@@ -349,5 +349,5 @@ def test_an_idle_client_over_tls_does_not_hold_up_the_stop(monkeypatch: pytest.M
         peer.socket = theirs.wrap_socket(peer.socket, server_hostname="127.0.0.1")
         peer.greet()
         began = time.monotonic()
-        harness.run(harness.door.stop(grace_seconds=2 * SECONDS))
+        harness.run(lambda: harness.door.stop(grace_seconds=2 * SECONDS))
         assert time.monotonic() - began < SECONDS

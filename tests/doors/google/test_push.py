@@ -14,6 +14,7 @@ import pytest
 
 from penstock.doors.google import messages as m
 from penstock.doors.google.options import GoogleOptions
+from penstock.engine import lookups
 from penstock.errors import UnavailableError
 from tests.doors.google.harness import SECONDS, Client, Harness, opened, rest
 
@@ -125,7 +126,7 @@ def test_an_answer_that_acks(harness: Harness, client: Client, endpoint: Endpoin
     client.publish(topic, b"2")
     requests = endpoint.wait_for(2)
     assert [base64.b64decode(body_of(each)["message"]["data"]) for each in requests] == [b"1", b"2"]
-    assert harness.queue.subscription_exists(subscription)
+    assert lookups.find_subscription(harness.queue.engine, subscription)
 
 
 @pytest.mark.parametrize("status", [302, 400, 404, 500])

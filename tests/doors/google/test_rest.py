@@ -15,6 +15,7 @@ import trustme
 
 from penstock.doors.google import messages as m
 from penstock.doors.google.options import GoogleOptions
+from penstock.engine import lookups
 from tests.doors.google.harness import SECONDS, Client, Harness, eventually, opened, rest
 
 TOPIC = "/v1/projects/rest/topics/one"
@@ -119,7 +120,7 @@ def test_a_name_may_be_escaped_as_a_whole_and_its_action_with_it(harness: Harnes
 
 def test_exactly_once_details_are_told(harness: Harness, client: Client) -> None:
     name = client.subscription("projects/rest/topics/one", enable_exactly_once_delivery=True)
-    number = harness.queue.subscription(name).number
+    number = lookups.subscription(harness.queue.engine, name).number
     status, answer = rest(harness.address, "POST", f"/v1/{name}:acknowledge", {"ackIds": [f"{number}-9-9"]})
     (details,) = answer["error"]["details"]
     assert (status, details["reason"]) == (400, "EXACTLY_ONCE_ACKID_FAILURE")
@@ -135,8 +136,8 @@ def test_a_pull_whose_caller_left_takes_nothing(harness: Harness, client: Client
     host, _, port = harness.address.rpartition(":")
     with socket.create_connection((host, int(port)), SECONDS) as caller:
         caller.sendall(head + body)
-        eventually(lambda: harness.door._services.pulling._waiting)
-    eventually(lambda: not harness.door._services.pulling._waiting)
+        eventually(lambda: harness.queue.loop.wakeups._waiting)
+    eventually(lambda: not harness.queue.loop.wakeups._waiting)
     client.publish(topic, b"x")
     assert [each.message.data for each in client.pull(name)] == [b"x"]
 

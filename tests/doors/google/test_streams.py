@@ -12,6 +12,7 @@ import grpc
 import pytest
 
 from penstock.doors.google import messages as m
+from penstock.engine import lookups
 from tests.doors.google.harness import Client, Harness, Requests, eventually
 
 Request = m.StreamingPullRequest
@@ -72,7 +73,7 @@ def test_messages_flow_and_acks_count(client: Client, topic: str, streams: list[
     stream.send(ack_ids=[each.ack_id for each in received])
     client.publish(topic, b"3")
     assert [each.message.data for each in stream.messages(1)] == [b"3"]
-    eventually(lambda: client.harness.queue.backlog(subscription).messages == 1)
+    eventually(lambda: lookups.backlog(client.harness.queue.engine, subscription).messages == 1)
 
 
 def test_no_more_is_outstanding_than_the_client_has_room_for(client: Client, topic: str, streams: list[Stream]) -> None:
@@ -81,12 +82,12 @@ def test_no_more_is_outstanding_than_the_client_has_room_for(client: Client, top
     stream = Stream(client, subscription, max_outstanding_messages=10)
     streams.append(stream)
     received = stream.messages(10)
-    assert client.harness.queue.backlog(subscription).in_flight_messages == 10
+    assert lookups.backlog(client.harness.queue.engine, subscription).in_flight_messages == 10
     client.ack(subscription, *received[:4])  # by a unary call, as the official clients do
     assert len(stream.messages(4)) == 4
     stream.send(modify_deadline_ack_ids=[received[5].ack_id], modify_deadline_seconds=[0])
     assert len(stream.messages(1)) == 1
-    assert client.harness.queue.backlog(subscription).in_flight_messages == 10
+    assert lookups.backlog(client.harness.queue.engine, subscription).in_flight_messages == 10
 
 
 def test_room_is_counted_in_bytes_as_well(client: Client, topic: str, streams: list[Stream]) -> None:
@@ -95,7 +96,7 @@ def test_room_is_counted_in_bytes_as_well(client: Client, topic: str, streams: l
     stream = Stream(client, subscription, max_outstanding_bytes=3500)
     streams.append(stream)
     received = stream.messages(3)
-    outstanding = client.harness.queue.backlog(subscription)
+    outstanding = lookups.backlog(client.harness.queue.engine, subscription)
     assert outstanding.in_flight_bytes <= 4000
     stream.send(ack_ids=[each.ack_id for each in received])
     assert stream.messages(1)
@@ -247,7 +248,7 @@ def test_a_request_that_is_too_large_ends_the_stream(client: Client, topic: str)
 def test_a_large_request_is_read(client: Client, topic: str) -> None:
     subscription = client.subscription(topic)
     stream = Stream(client, subscription)
-    number = client.harness.queue.subscription(subscription).number
+    number = lookups.subscription(client.harness.queue.engine, subscription).number
     stream.send(ack_ids=[f"{number}-{offset}-1" for offset in range(300_000)])
     client.publish(topic, b"1")
     assert stream.messages(1)
@@ -325,7 +326,7 @@ def test_a_client_that_never_reads_holds_one_response(harness: Harness, client: 
         client.publish(topic, *[b"x" * 900_000] * 10)
     with harness.connect() as lazy:
         stream = Stream(lazy, subscription)  # never asked for its next response
-        backlog = eventually(lambda: _steady(lambda: harness.queue.backlog(subscription).in_flight_messages))
+        backlog = eventually(lambda: _steady(lambda: in_flight(harness, subscription)))
         assert 0 < backlog < 120
         other = client.subscription(topic)
         started = time.monotonic()
@@ -342,11 +343,15 @@ def test_what_never_left_for_a_client_counts_for_nothing(harness: Harness, clien
         client.publish(topic, *[b"x" * 900_000] * 10)
     with harness.connect() as lazy:
         stream = Stream(lazy, subscription, stream_ack_deadline_seconds=600)  # never asked for its next response
-        leased = eventually(lambda: _steady(lambda: harness.queue.backlog(subscription).in_flight_messages))
+        leased = eventually(lambda: _steady(lambda: in_flight(harness, subscription)))
         stream.close()
-    eventually(lambda: harness.queue.backlog(subscription).in_flight_messages < leased)
-    peeked = harness.run(harness.queue.peek(subscription, 120)).messages
+    eventually(lambda: lookups.backlog(harness.queue.engine, subscription).in_flight_messages < leased)
+    peeked = harness.run(lambda: harness.queue.peek(subscription, 120)).messages
     assert {attempts for _, attempts in peeked} == {0}
+
+
+def in_flight(harness: Any, subscription: str) -> int:
+    return lookups.backlog(harness.queue.engine, subscription).in_flight_messages
 
 
 def _steady(read: Any) -> int:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from penstock.broker.limits import Limits as BrokerLimits
 from penstock.doors.text.options import TextOptions
 from penstock.doors.text.server import TextDoor
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.budget import Budget
@@ -151,7 +152,7 @@ class Harness:
                 await asyncio.sleep(0.001)
 
     def in_flight(self, queue: str) -> int:
-        return self.queue.backlog(self.names(queue)[1]).in_flight_messages
+        return lookups.backlog(self.queue.engine, self.names(queue)[1]).in_flight_messages
 
     def names(self, queue: str) -> tuple[str, str]:
         return f"projects/penstock/topics/{queue}", f"projects/penstock/subscriptions/{queue}"

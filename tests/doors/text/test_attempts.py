@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.doors.resources import QUEUE_OPTIONS
+from penstock.engine import lookups
 from penstock.text import AsyncClient, Client
 from tests.doors.text.harness import SECONDS, Harness, Peer, ack, consume, frame, give_back, play, send
 from tests.doors.text.test_consuming import filled, numbers
@@ -27,7 +28,7 @@ async def with_dead_letters(harness: Harness, count: int) -> Peer:
     """A queue with so many messages, that sends what failed five times to another."""
     peer = await filled(harness, b"q", count)
     dead, graves = harness.names("dead")
-    harness.queue.provide_queue(dead, graves, QUEUE_OPTIONS)
+    await harness.queue.provide_queue(dead, graves, QUEUE_OPTIONS)
     options = replace(QUEUE_OPTIONS, dead_letter_topic=dead, max_delivery_attempts=ATTEMPTS_MAX)
     await harness.queue.change_subscription(harness.names("q")[1], options)
     return peer
@@ -62,7 +63,7 @@ def test_a_window_that_was_only_opened_costs_its_messages_no_attempt(
         found = await attempts(harness, "q", 100)
         assert len(found) == left
         assert found == counts + [0] * (left - len(counts))
-        dead = harness.queue.topic(harness.names("dead")[0]).tail
+        dead = lookups.topic(harness.queue.engine, harness.names("dead")[0]).tail
         assert dead == (0 if visit is take_and_ack else 1)  # the first one was seen, and failed, five times
 
     play(scenario)
@@ -144,7 +145,7 @@ def test_what_was_never_sent_counts_for_nothing(version: int) -> None:
         sender, consumer = await harness.peer(), await harness.peer()
         journal.gate.clear()
         await sender.say(*[send(b"q", b"x")] * 3)
-        await harness.until(lambda: harness.queue.topic_exists(harness.names("q")[0]))
+        await harness.until(lambda: lookups.find_topic(harness.queue.engine, harness.names("q")[0]))
         await consumer.say(consume(b"q", 3, version))
         await harness.until(lambda: harness.in_flight("q") == 3)
         consumer.vanish()

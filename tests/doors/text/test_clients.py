@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.doors.text.options import TextOptions
+from penstock.engine import lookups
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from penstock.text import AsyncClient, Client
 from tests.doors.text.harness import SECONDS, Harness, play, set_up
@@ -53,7 +54,7 @@ def test_an_async_client_sends_consumes_and_acks() -> None:
                 break
         assert seen == [(b"%d" % number, ids[number]) for number in range(50)]
         await client.close()
-        assert harness.queue.backlog(harness.names("q")[1]).messages == 0
+        assert lookups.backlog(harness.queue.engine, harness.names("q")[1]).messages == 0
 
     play_with_client(scenario)
 

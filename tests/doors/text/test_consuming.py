@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from penstock.doors.text.options import TextOptions
+from penstock.engine import lookups
 from tests.doors.text.harness import Harness, Heard, Peer, ack, consume, give_back, play, send
 from tests.unit.engine.journals import ToldJournal
 
@@ -258,7 +259,7 @@ def test_nobody_else_gets_what_is_outstanding() -> None:
         await peer.say(consume(b"q", 2))
         await peer.hear_many(2)
         assert await harness.queue.pull(harness.names("q")[1], 10) == []
-        backlog = harness.queue.backlog(harness.names("q")[1])
+        backlog = lookups.backlog(harness.queue.engine, harness.names("q")[1])
         assert (backlog.messages, backlog.in_flight_messages) == (2, 2)
 
     play(scenario)
@@ -331,7 +332,7 @@ def test_some_of_many_acknowledgements_may_be_strange() -> None:
         assert sorted(each.type for each in heard) == [3, 7]
         await peer.say(ack(b"q", held[1].id), ack(b"q", held[1].id))
         assert (await peer.hear()).code == "not-held"
-        assert harness.queue.backlog(harness.names("q")[1]).messages == 1
+        assert lookups.backlog(harness.queue.engine, harness.names("q")[1]).messages == 1
 
     play(scenario)
 

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from penstock.doors.text.options import TextOptions
+from penstock.engine import lookups
 from penstock.errors import ResourceExhaustedError
 from penstock.journal.port import JournalFullError
 from tests.doors.text.harness import Harness, Peer, ack, consume, frame, play, send
@@ -157,14 +158,14 @@ def test_a_failing_feed_is_told_to_its_consumers(monkeypatch: pytest.MonkeyPatch
         new, old = await harness.peer(), await harness.peer()
         for peer, version in ((new, 2), (old, 1)):
             await peer.say(consume(b"q", 5, version))
-            await harness.until(lambda: harness.queue.topic_exists(harness.names("q")[0]))
+            await harness.until(lambda: lookups.find_topic(harness.queue.engine, harness.names("q")[0]))
         await new.silence()
 
-        def fail(*_: object, **__: object) -> None:
+        async def fail(*_: object, **__: object) -> None:
             raise ResourceExhaustedError("No.")
 
         with monkeypatch.context() as patch:
-            patch.setattr(harness.queue, "decide_pull", fail)
+            patch.setattr(harness.queue, "lease", fail)
             sender = await harness.peer()
             await sender.say(send(b"q", b"1"))
             heard = await new.hear()

@@ -12,6 +12,7 @@ import trustme
 
 from penstock.doors.text.options import TextOptions
 from penstock.doors.text.sockets import claim_unix_path
+from penstock.engine import lookups
 from penstock.errors import InvalidArgumentError
 from tests.doors.text.harness import SECONDS, Harness, ack, consume, play, send, set_up
 from tests.unit.engine.journals import ToldJournal
@@ -30,7 +31,7 @@ def test_a_stopping_door_confirms_what_it_took_and_returns_what_it_gave() -> Non
         await harness.queue.commit()
         journal.gate.clear()
         await sender.say(send(b"q", b"2"))
-        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 2)
+        await harness.until(lambda: lookups.topic(harness.queue.engine, harness.names("q")[0]).tail == 2)
         stopping = asyncio.ensure_future(harness.door.stop(SECONDS))
         await asyncio.sleep(0)
         journal.gate.set()

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from penstock.doors.text.options import TextOptions
+from penstock.engine import lookups
 from tests.doors.text.harness import SECONDS, Harness, ack, consume, play, send
 
 QUICK = TextOptions(frame_seconds=0.15, idle_seconds=0.3, write_seconds=0.3, sweep_seconds=0.02, linger_seconds=0.2)
@@ -158,7 +159,7 @@ def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> N
 
         sending = asyncio.ensure_future(pour())
         await harness.until(lambda: harness.door.counts["not-reading"] == 1)
-        accepted = harness.queue.topic(harness.names("q")[0]).tail
+        accepted = lookups.topic(harness.queue.engine, harness.names("q")[0]).tail
         assert 0 < accepted < 100_000
         with pytest.raises(OSError):
             await sending

@@ -8,6 +8,7 @@ from weakref import ref
 
 import pytest
 
+from penstock.engine import lookups
 from penstock.wire.budget import Budget
 from tests.doors.text.harness import Harness, Peer, consume, play, send
 from tests.unit.engine.journals import ToldJournal
@@ -36,7 +37,7 @@ def test_a_message_is_charged_until_it_is_durable() -> None:
         rest = await begin(harness, peer, 100 * KIB, 60 * KIB)
         journal.gate.clear()
         await peer.say(rest)
-        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 2)
+        await harness.until(lambda: lookups.topic(harness.queue.engine, harness.names("q")[0]).tail == 2)
         assert budget.in_use_bytes == 100 * KIB
         journal.gate.set()
         assert (await peer.hear()).type == 5
@@ -103,7 +104,7 @@ def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_
         await first.hear()
         journal.gate.clear()
         await first.say(send(b"q", bytes(20 * KIB)), send(b"q", bytes(20 * KIB)))
-        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 3)
+        await harness.until(lambda: lookups.topic(harness.queue.engine, harness.names("q")[0]).tail == 3)
         await second.say(send(b"q", bytes(20 * KIB)))
         assert (await second.hear()).code == "full"
         journal.gate.set()
@@ -160,7 +161,7 @@ def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             tasks = [group.create_task(upload(harness, half_way)) for _ in range(8)]
         assert sum(task.result() for task in tasks) > 8, "the budget was never short"
-        assert harness.queue.topic(harness.names("q")[0]).tail == 8
+        assert lookups.topic(harness.queue.engine, harness.names("q")[0]).tail == 8
 
     play(scenario, budget=budget)
 

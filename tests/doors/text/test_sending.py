@@ -9,6 +9,7 @@ import pytest
 
 from penstock.broker.limits import Limits as BrokerLimits
 from penstock.doors.text.options import TextOptions
+from penstock.engine import lookups
 from tests.doors.text.harness import Harness, ack, consume, frame, play, send
 from tests.unit.engine.journals import ToldJournal
 
@@ -91,7 +92,7 @@ def test_nothing_is_confirmed_or_dispatched_before_it_is_durable() -> None:
         await consumer.silence()
         journal.gate.clear()
         await sender.say(send(b"q", b"1"))
-        await harness.until(lambda: harness.queue.topic(harness.names("q")[0]).tail == 1)
+        await harness.until(lambda: lookups.topic(harness.queue.engine, harness.names("q")[0]).tail == 1)
         waiting = [asyncio.ensure_future(peer.reader.read(1)) for peer in (sender, consumer)]
         done, _ = await asyncio.wait(waiting, timeout=0.2)
         assert not done
@@ -201,13 +202,13 @@ def test_sends_of_one_read_are_one_publish_for_each_queue(monkeypatch: pytest.Mo
 
     async def scenario(harness: Harness) -> None:
         publishes: list[str] = []
-        publish = harness.queue.decide_publish
+        publish = harness.queue.send
 
         def counted(topic: str, *more: Any, **options: Any) -> Any:
             publishes.append(topic)
             return publish(topic, *more, **options)
 
-        monkeypatch.setattr(harness.queue, "decide_publish", counted)
+        monkeypatch.setattr(harness.queue, "send", counted)
         peer = await harness.peer()
         names = [b"a", b"b", b"c"]
         await peer.say(*(send(names[number % 3], b"%d" % number) for number in range(30)))

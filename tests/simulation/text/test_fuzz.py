@@ -142,7 +142,7 @@ async def compare(queue: AsyncMessageQueue, expected: dict[bytes, list[bytes]]) 
     for name, contents in expected.items():
         subscription = f"projects/p/subscriptions/{name.decode()}"
         left = [each.message.data for each in await queue.pull(subscription, 10_000)]
-        acked = queue.statistics().subscriptions
+        acked = queue.engine.statistics().subscriptions
         settled = next(each.acked for each in acked if each.subscription == subscription)
         assert len(left) + settled == len(contents)
         assert is_subsequence(left, contents)

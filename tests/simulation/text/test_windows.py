@@ -87,10 +87,10 @@ async def visits(chance: random.Random) -> None:
     queue = AsyncMessageQueue(MemoryJournal(), limits=UNLIMITED)
     await queue.start()
     door = TextDoor(host="", port=0, queue=queue, project="p", log=logging.getLogger("windows"), options=LIMITS)
-    queue.provide_queue(DEAD, "projects/p/subscriptions/dead", QUEUE_OPTIONS)
+    await queue.provide_queue(DEAD, "projects/p/subscriptions/dead", QUEUE_OPTIONS)
     options = replace(QUEUE_OPTIONS, dead_letter_topic=DEAD, max_delivery_attempts=ATTEMPTS_MAX)
-    queue.provide_queue(TOPIC, SUBSCRIPTION, options)
-    door.queues.named(b"q").append([b"%d" % number for number in range(MESSAGES)])
+    await queue.provide_queue(TOPIC, SUBSCRIPTION, options)
+    await door.queues.named(b"q").send([b"%d" % number for number in range(MESSAGES)])
     taken: Counter[bytes] = Counter()
     for _ in range(8):
         programs = [Program(door, taken, chance) for _ in range(chance.randrange(1, 3))]

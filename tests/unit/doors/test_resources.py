@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from penstock.broker.model import Draft
-from penstock.doors.resources import ensure_queue, open_queue, subscription_name, topic_name
+from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
@@ -27,6 +27,10 @@ async def running() -> AsyncIterator[AsyncMessageQueue]:
         await queue.close()
 
 
+def provide(queue: AsyncMessageQueue) -> asyncio.Future[bool]:
+    return queue.provide_queue(TOPIC, SUBSCRIPTION, QUEUE_OPTIONS)
+
+
 def test_names_are_those_of_the_cloud_service() -> None:
     assert topic_name("p", "q") == TOPIC
     assert subscription_name("p", "q") == SUBSCRIPTION
@@ -35,11 +39,12 @@ def test_names_are_those_of_the_cloud_service() -> None:
 def test_a_queue_named_by_many_at_once_is_made_once() -> None:
     async def scene() -> None:
         async with running() as queue:
-            names = await asyncio.gather(*(ensure_queue(queue, "p", "q") for _ in range(20)))
-            assert set(names) == {(TOPIC, SUBSCRIPTION)}
-            assert [one.name for one in queue.topics()] == [TOPIC]
-            assert [one.name for one in queue.subscriptions()] == [SUBSCRIPTION]
-            options = queue.subscription(SUBSCRIPTION).options
+            made = await asyncio.gather(*(provide(queue) for _ in range(20)))
+            assert made == [True] + [False] * 19
+            assert [one.name for one in await queue.topics()] == [TOPIC]
+            (subscription,) = await queue.subscriptions()
+            options = subscription.options
+            assert (subscription.name, subscription.topic) == (SUBSCRIPTION, TOPIC)
             assert (options.strict_receipts, options.retention_seconds) == (False, 0)
 
     asyncio.run(scene())
@@ -49,7 +54,7 @@ def test_a_topic_that_was_there_gets_its_subscription() -> None:
     async def scene() -> None:
         async with running() as queue:
             await queue.create_topic(TOPIC)
-            await ensure_queue(queue, "p", "q")
+            await provide(queue)
             await queue.publish(TOPIC, [Draft(b"x")])
             assert [each.message.data for each in await queue.pull(SUBSCRIPTION, 5)] == [b"x"]
 
@@ -59,11 +64,11 @@ def test_a_topic_that_was_there_gets_its_subscription() -> None:
 def test_a_queue_whose_topic_was_deleted_begins_anew() -> None:
     async def scene() -> None:
         async with running() as queue:
-            await ensure_queue(queue, "p", "q")
+            await provide(queue)
             await queue.delete_topic(TOPIC)
-            assert not queue.reads(SUBSCRIPTION, TOPIC)
-            open_queue(queue, "p", "q")
-            assert queue.reads(SUBSCRIPTION, TOPIC)
+            assert await queue.find_queue(TOPIC, SUBSCRIPTION) is None
+            await queue.send(TOPIC, SUBSCRIPTION, QUEUE_OPTIONS, [Draft(b"x")])
+            assert [each.message.data for each in await queue.pull(SUBSCRIPTION, 5)] == [b"x"]
 
     asyncio.run(scene())
 
@@ -74,8 +79,8 @@ def test_a_subscription_of_that_name_on_another_topic_is_left_alone() -> None:
             await queue.create_topic("other")
             await queue.create_subscription(SUBSCRIPTION, "other")
             with pytest.raises(FailedPreconditionError, match="reads another topic: other"):
-                await ensure_queue(queue, "p", "q")
-            assert not queue.topic_exists(TOPIC)
+                await provide(queue)
+            assert await queue.find_topic(TOPIC) is None
 
     asyncio.run(scene())
 
@@ -84,6 +89,6 @@ def test_a_name_the_broker_refuses_is_refused() -> None:
     async def scene() -> None:
         async with running() as queue:
             with pytest.raises(InvalidArgumentError):
-                await ensure_queue(queue, "p", "q" * 2000)
+                await queue.provide_queue(topic_name("p", "q" * 2000), SUBSCRIPTION, QUEUE_OPTIONS)
 
     asyncio.run(scene())

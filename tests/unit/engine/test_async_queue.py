@@ -18,7 +18,9 @@ import pytest
 from penstock import Draft, ManualClock, ResourceExhaustedError, SubscriptionOptions, UnavailableError
 from penstock.broker.log import Sizes
 from penstock.broker.publishing import Appended
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import refusal
 from penstock.errors import DamagedStoreError, PenstockError
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import JournalFailedError, JournalFullError
@@ -132,11 +134,11 @@ def test_a_command_between_the_refusal_and_its_news_does_not_rescue_the_lost() -
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         journal.refusals = [JournalFullError()]
         news: list[Callable[[], None]] = []
-        queue._writer._call_loop = news.append  # type: ignore[method-assign]
+        queue.loop._writer._call_loop = news.append  # type: ignore[method-assign]
         lost = publish(queue, b"lost")
         while queue.engine.commits.stalled is None:
             await asyncio.sleep(0)
-        del queue._writer._call_loop
+        del queue.loop._writer._call_loop
         with pytest.raises(JournalFullError):
             await queue.publish("topic", [Draft(b"too early")])
         for callback in news:
@@ -156,14 +158,13 @@ def test_decisions_of_one_turn_are_lost_together() -> None:
         journal.refusals = [JournalFullError()]
         other = publish(queue, b"other")
         await asyncio.sleep(0)
-        queue.decide_publish("topic", [Draft(b"first of the turn")])
+        first = queue.publish("topic", [Draft(b"first of the turn")])
         assert await_in_this_turn(lambda: queue.engine.commits.stalled is not None)
-        with pytest.raises(JournalFullError):
-            queue.decide_publish("topic", [Draft(b"second of the turn")])
-        with pytest.raises(JournalFullError):
-            await queue.committed()
-        with pytest.raises(JournalFullError):
-            await other
+        second = queue.publish("topic", [Draft(b"second of the turn")])
+        assert isinstance(refusal(second), JournalFullError)
+        for lost in (first, other):
+            with pytest.raises(JournalFullError):
+                await lost
         await queue.publish("topic", [Draft(b"later")])
         assert kept(journal) == [b"later"]
 
@@ -186,14 +187,14 @@ def test_a_walk_that_reads_while_the_state_goes_back_is_refused() -> None:
             publish(queue, b"%d" % number)
         await queue.create_topic("other")
         reading, go_on = asyncio.Event(), asyncio.Event()
-        read = queue._read
+        read = queue.loop._read
 
         async def slow(question: Any) -> Any:
             reading.set()
             await go_on.wait()
             return await read(question)
 
-        queue._read = slow  # type: ignore[method-assign]
+        queue.loop._read = slow  # type: ignore[method-assign]
         pull = asyncio.ensure_future(queue.pull("sub", 10))
         await reading.wait()
         journal.refusals = [JournalFullError()]
@@ -202,9 +203,9 @@ def test_a_walk_that_reads_while_the_state_goes_back_is_refused() -> None:
         go_on.set()
         with pytest.raises(JournalFullError):
             await pull
-        assert queue.backlog("sub").in_flight_messages == 0
+        assert lookups.backlog(queue.engine, "sub").in_flight_messages == 0
         assert len(await queue.pull("sub", 10)) == 10
-        assert queue.backlog("sub").in_flight_messages == 10
+        assert lookups.backlog(queue.engine, "sub").in_flight_messages == 10
 
     tell(story, sizes=Sizes(cache_bytes=1))
 
@@ -246,7 +247,7 @@ def test_a_full_journal_refuses_publishes_and_serves_the_rest() -> None:
             await queue.publish("topic", [Draft(b"refused")])
         (leased,) = await queue.pull("sub", 10)
         assert (await queue.ack([leased.receipt])).stale == []
-        assert queue.statistics().publishes_refused == {"disk": 1}
+        assert queue.engine.statistics().publishes_refused == {"disk": 1}
 
     tell(story)
 
@@ -277,7 +278,7 @@ def test_a_caller_that_leaves_does_not_disturb_the_commit() -> None:
         journal.gate.set()
         await stays
         assert kept(journal) == [b"first", b"gone", b"stays"]
-        assert not queue._writer._waiters
+        assert not queue.loop._writer._waiters
 
     tell(story)
 
@@ -296,7 +297,7 @@ def test_a_dead_letter_that_cannot_move_and_is_too_old_jams_nobody(caplog: pytes
         await queue.pull("sub", 1)
         clock.advance(22)
         assert await queue.pull("sub", 1) == []
-        assert queue.statistics().subscriptions[0].dropped == {"retention": 1}
+        assert queue.engine.statistics().subscriptions[0].dropped == {"retention": 1}
         assert caplog.messages[-1].endswith("there is no topic nowhere (1 so far)")
         await queue.publish("topic", [Draft(b"2")])
         assert len(await queue.pull("sub", 1)) == 1
@@ -310,7 +311,7 @@ def test_options_are_kept_with_the_subscription() -> None:
         options = SubscriptionOptions(lease_seconds=33, labels={"a": "b"})
         assert (await queue.change_subscription("sub", options)).options == options
         again = AsyncMessageQueue(journal, clock=ManualClock())
-        assert again.subscription("sub").options == options
+        assert lookups.subscription(again.engine, "sub").options == options
 
     tell(story)
 

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.broker.log import Need, Sizes
+from penstock.broker.log import Sizes
 from penstock.broker.model import Draft, SubscriptionOptions
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError
 from penstock.journal.memory import MemoryJournal
@@ -20,7 +21,7 @@ def play(scene: Callable[[AsyncMessageQueue], Awaitable[None]], journal: MemoryJ
     async def performance() -> None:
         queue = AsyncMessageQueue(journal or MemoryJournal())
         await queue.start()
-        queue.provide_queue("t", "s", SubscriptionOptions(strict_receipts=False))
+        await queue.provide_queue("t", "s", SubscriptionOptions(strict_receipts=False))
         try:
             await scene(queue)
         finally:
@@ -33,31 +34,35 @@ def test_many_decisions_share_one_commit() -> None:
     journal = ToldJournal()
 
     async def scene(queue: AsyncMessageQueue) -> None:
-        await queue.commit()
         commits = len(journal.commits)
-        first = queue.decide_publish("t", [Draft(b"1")])
-        second = queue.decide_publish("t", [Draft(b"2"), Draft(b"3")])
-        pulled = queue.decide_pull("s", 2, lease_seconds=float("inf"), max_bytes=0)
-        places = [(each.message.offset, each.stamp) for each in pulled.deliveries]
-        assert queue.decide_ack(pulled.deliveries[0].subscription, places) == 2
-        await queue.committed()
-        assert (first.first, second.first, second.total) == (0, 1, 2)
-        assert len(journal.commits) == commits + 1
-        assert queue.backlog("s").messages == 1
+        journal.gate.clear()
+        first = queue.publish("t", [Draft(b"1")])
+        second = queue.publish("t", [Draft(b"2"), Draft(b"3")])
+        leased = await queue.lease("s", 2, lease_seconds=float("inf"))
+        assert leased.tail == 3
+        places = [(each.message.offset, each.stamp) for each in leased.deliveries]
+        acked = queue.ack_delivered(leased.deliveries[0].subscription, places)
+        decisions = [first, second, leased.durable, acked]
+        assert not any(each.done() for each in decisions), "decided, and not durable"
+        assert (await queue.backlog("s")).messages == 1
+        journal.gate.set()
+        await asyncio.gather(*decisions)
+        assert (first.result().first, second.result().first, second.result().total, acked.result()) == (0, 1, 2, 2)
+        assert len(journal.commits) <= commits + 2, "one may have begun with the first of them"
 
     play(scene, journal)
 
 
 def test_only_good_places_are_acked_and_each_once() -> None:
     async def scene(queue: AsyncMessageQueue) -> None:
-        queue.decide_publish("t", [Draft(b"1"), Draft(b"2")])
-        one, two = queue.decide_pull("s", 2, lease_seconds=10, max_bytes=0).deliveries
+        await queue.publish("t", [Draft(b"1"), Draft(b"2")])
+        one, two = await queue.pull("s", 2, lease_seconds=10)
         place = (one.message.offset, one.stamp)
-        assert queue.decide_ack(one.subscription, [place, place]) == 1
-        assert queue.decide_ack(one.subscription, [place]) == 0
-        assert queue.decide_ack(one.subscription, [(two.message.offset, two.stamp + 1), (99, 1)]) == 0
-        assert queue.decide_ack(12345, [(two.message.offset, two.stamp)]) == 0
-        assert queue.backlog("s").messages == 1
+        assert await queue.ack_delivered(one.subscription, [place, place]) == 1
+        assert await queue.ack_delivered(one.subscription, [place]) == 0
+        assert await queue.ack_delivered(one.subscription, [(two.message.offset, two.stamp + 1), (99, 1)]) == 0
+        assert await queue.ack_delivered(12345, [(two.message.offset, two.stamp)]) == 0
+        assert (await queue.backlog("s")).messages == 1
 
     play(scene)
 
@@ -66,26 +71,27 @@ def test_a_refused_commit_is_told_to_who_waits_and_nothing_of_it_counts() -> Non
     journal = ToldJournal()
 
     async def scene(queue: AsyncMessageQueue) -> None:
-        await queue.commit()
         journal.refusals.append(JournalFullError())
-        queue.decide_publish("t", [Draft(b"lost")])
+        lost = queue.publish("t", [Draft(b"lost")])
         with pytest.raises(JournalFullError):
-            await queue.committed()
-        assert queue.topic("t").tail == 0
+            await lost
+        assert lookups.topic(queue.engine, "t").tail == 0
 
     play(scene, journal)
 
 
 def test_a_queue_is_provided_once_and_never_takes_what_belongs_to_another() -> None:
     async def scene(queue: AsyncMessageQueue) -> None:
-        number = queue.subscription("s").number
-        queue.provide_queue("t", "s")
-        assert queue.subscription("s").number == number
+        numbers = await queue.find_queue("t", "s")
+        assert not await queue.provide_queue("t", "s")
+        assert await queue.find_queue("t", "s") == numbers
         with pytest.raises(FailedPreconditionError):
-            queue.provide_queue("other", "s")
+            await queue.provide_queue("other", "s")
+        assert await queue.find_topic("other") is None
         await queue.detach_subscription("s")
-        queue.provide_queue("t", "s")
-        assert queue.reads("s", "t")
+        assert await queue.find_queue("t", "s") is None
+        assert await queue.provide_queue("t", "s")
+        assert await queue.find_queue("t", "s") is not None
 
     play(scene)
 
@@ -97,33 +103,25 @@ def test_a_backlog_is_loaded_while_acks_wait_for_their_commit() -> None:
     async def scene() -> None:
         queue = AsyncMessageQueue(journal, sizes=Sizes(cache_bytes=500_000))
         await queue.start()
-        queue.provide_queue("t", "s")
-        for number in range(2000):
-            queue.decide_publish("t", [Draft(b"%d" % number)])
-        await queue.committed()
-        pulled = queue.decide_pull("s", 1, lease_seconds=float("inf"), max_bytes=0)
-        assert pulled.need is not None
-        await queue.load(pulled.need)
-        (first,) = queue.decide_pull("s", 1, lease_seconds=float("inf"), max_bytes=0).deliveries
+        await queue.provide_queue("t", "s")
+        await asyncio.gather(*[queue.publish("t", [Draft(b"%d" % number)]) for number in range(2000)])
+        (first,) = await queue.pull("s", 1, lease_seconds=float("inf"))
         assert first.message.data == b"0"
-        await queue.committed()
         journal.gate.clear()
-        queue.decide_ack(first.subscription, [(first.message.offset, first.stamp)])
-        acked = queue.committed()
+        acked = queue.ack_delivered(first.subscription, [(first.message.offset, first.stamp)])
         seen = []
         async with asyncio.timeout(10):
             while len(seen) < 1999:
-                pulled = queue.decide_pull("s", 100, lease_seconds=float("inf"), max_bytes=0)
-                seen += [each.message.data for each in pulled.deliveries]
-                if pulled.need is not None:
-                    await queue.load(pulled.need)
+                leased = await queue.lease("s", 100, lease_seconds=float("inf"))
+                seen += [each.message.data for each in leased.deliveries]
         assert seen == [b"%d" % number for number in range(1, 2000)]
         assert not acked.done()
-        queue.decide_publish("t", [Draft(b"last")])
-        loading = asyncio.ensure_future(queue.load(Need(queue.topic("t").number, 2000, 2001)))
-        assert not (await asyncio.wait([loading], timeout=0.1))[0]
+        last = queue.publish("t", [Draft(b"last")])
+        reading = asyncio.ensure_future(queue.read("t", 2000, 2001))
+        assert not (await asyncio.wait([reading], timeout=0.1))[0]
         journal.gate.set()
-        await loading
+        assert [message.data for message in await reading] == [b"last"]
+        await last
         await queue.close()
 
     asyncio.run(scene())

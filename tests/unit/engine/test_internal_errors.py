@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import Future
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from penstock import Draft, InternalError, ManualClock, MessageQueue, Unavailabl
 from penstock.broker.facts import Acked, Delivered, Extended, Fact, Published, Returned
 from penstock.broker.log import LogCache, Sizes
 from penstock.broker.state import State
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Settled, refusal
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
 from penstock.journal.sqlite import SqliteJournal
@@ -88,14 +91,11 @@ def test_the_doors_queue_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypa
         bug.armed = True
         with pytest.raises(InternalError):
             await queue.pull("sub", 10)
-        need = queue.decide_pull("sub", 10, lease_seconds=None, max_bytes=0).need
-        assert need is not None, "what was in memory went with the broken state"
-        await queue.load(need)
         bug.armed = True
         with pytest.raises(InternalError):
-            queue.decide_pull("sub", 10, lease_seconds=None, max_bytes=0)
-        assert sum(queue.internal_errors.values()) == 2
-        assert queue.statistics().internal_errors == queue.internal_errors
+            await queue.lease("sub", 10)
+        assert sum(queue.engine.internal_errors.values()) == 2
+        assert queue.engine.statistics().internal_errors == queue.engine.internal_errors
         (delivery,) = await queue.pull("sub", 10)
         assert delivery.message.offset == appended.first
         await queue.ack([delivery.receipt])
@@ -120,15 +120,15 @@ def test_what_is_decided_at_once_is_guarded_as_well(
         await queue.publish("topic", [Draft(b"1")])
         deliveries = await queue.pull("sub", 10)
         receipts = [each.receipt for each in deliveries]
-        decide: dict[type[Fact], Callable[[], object]] = {
-            Acked: lambda: queue.decide_acks(receipts),
-            Extended: lambda: queue.decide_extend(receipts, 30),
-            Returned: lambda: queue.put_back(deliveries),
+        decide: dict[type[Fact], Callable[[], Future[Settled]]] = {
+            Acked: lambda: queue.ack(receipts),
+            Extended: lambda: queue.extend(receipts, 30),
+            Returned: lambda: queue.nack(receipts),
         }
         bug.armed = True
-        with pytest.raises(InternalError):
-            decide[fact]()
-        assert sum(queue.internal_errors.values()) == 1
+        decided = decide[fact]()
+        assert isinstance(refusal(decided), InternalError), "known at once"
+        assert sum(queue.engine.internal_errors.values()) == 1
         await queue.publish("topic", [Draft(b"2")])
         await queue.close()
 
@@ -145,9 +145,9 @@ def test_a_bug_in_a_shared_queue_is_counted_and_undone(tmp_path: Path, monkeypat
         bug.armed = True
         receipt = queue.pull("sub", 1)[0].ack_id
         with pytest.raises(InternalError):
-            shared.decide_acks([receipt])
-        assert sum(queue.internal_errors.values()) == 1
-        assert queue.backlog("sub").messages == 1, "the ack is undone"
+            await shared.ack([receipt])
+        assert sum(queue.engine.internal_errors.values()) == 1
+        assert lookups.backlog(queue.engine, "sub").messages == 1, "the ack is undone"
         await shared.close()
 
     with MessageQueue(SqliteJournal(tmp_path), clock=ManualClock()) as queue:
@@ -180,7 +180,7 @@ def test_a_bug_on_the_way_to_the_journal_jams_nobody(kind: str, tmp_path: Path) 
         armed = True
         with pytest.raises(InternalError):
             await queue.pull("sub", 10)
-        assert sum(queue.internal_errors.values()) == 1
+        assert sum(queue.engine.internal_errors.values()) == 1
         await queue.publish("topic", [Draft(b"2")])
         assert [each.message.data for each in await queue.pull("sub", 10)] == [b"2"], "the first is leased"
         await queue.close()
@@ -230,7 +230,7 @@ def test_a_bug_is_counted_by_its_place_and_logged(
         monkeypatch.setattr(LogCache, "_add", broken)
         with pytest.raises(InternalError):
             queue.pull("sub", 10)
-        ((place, count),) = queue.statistics().internal_errors.items()
+        ((place, count),) = queue.engine.statistics().internal_errors.items()
         assert place.startswith("broker/log.py:")
         assert place.endswith("IndexError")
         assert count == 1
@@ -250,8 +250,8 @@ def test_a_bug_in_housekeeping_does_not_end_it(tmp_path: Path, monkeypatch: pyte
             clock.advance(61)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        assert sum(queue.internal_errors.values()) == 1
-        assert not queue._keeper.done()
+        assert sum(queue.engine.internal_errors.values()) == 1
+        assert not queue.loop._keeper.done()
         await queue.close()
 
     asyncio.run(main())

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.broker.log import Sizes
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import AlreadyExistsError, NotFoundError
 from penstock.journal.sqlite import SqliteJournal
@@ -37,8 +38,8 @@ def test_it_begins_where_it_was_put_also_when_that_must_be_read(tmp_path: Path) 
             await queue.publish("t", [Draft(b"%d" % number)] * 10)
         for offset in (0, 37, 99, 100):
             await queue.create_subscription_at(f"s{offset}", "t", offset, SubscriptionOptions(retention_seconds=0))
-            assert queue.backlog(f"s{offset}").messages == 100 - offset
-            assert queue.backlog(f"s{offset}").bytes == 100 - offset
+            assert lookups.backlog(queue.engine, f"s{offset}").messages == 100 - offset
+            assert lookups.backlog(queue.engine, f"s{offset}").bytes == 100 - offset
         (delivery,) = await queue.pull("s37", 1)
         assert delivery.message.offset == 37
         with pytest.raises(AlreadyExistsError):
@@ -57,7 +58,7 @@ def test_it_is_at_its_place_after_a_restart(tmp_path: Path) -> None:
         await queue.create_subscription_at("s", "t", 23)
 
     async def second(queue: AsyncMessageQueue) -> None:
-        assert queue.backlog("s").messages == 27
+        assert lookups.backlog(queue.engine, "s").messages == 27
 
     run(tmp_path, first)
     run(tmp_path, second)

@@ -9,6 +9,7 @@ import pytest
 
 from penstock import Draft, Limits
 from penstock.broker.log import OVERHEAD_BYTES, Sizes
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.sqlite import SqliteJournal
 
@@ -35,7 +36,7 @@ def test_consumers_share_a_backlog_again_and_again(tmp_path: Path, topics_ahead:
                 await queue.publish("topic", [Draft(b"x")] * 10)
             taken = await asyncio.gather(*(_drain(queue) for _ in range(3)))
             assert sorted(offset for each in taken for offset in each) == list(
-                range(queue.topic("topic").tail - MESSAGES, queue.topic("topic").tail)
+                range(lookups.topic(queue.engine, "topic").tail - MESSAGES, lookups.topic(queue.engine, "topic").tail)
             )
         await queue.close()
 

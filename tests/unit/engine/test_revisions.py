@@ -20,7 +20,7 @@ def test_a_message_that_comes_during_the_commit_of_an_empty_pull_is_not_missed(t
         await queue.create_topic("other")
         await queue.create_subscription("s", "t")
         for _ in range(20):
-            slow = asyncio.create_task(queue.publish("other", [Draft(b"keeps the writer busy")]))
+            slow = queue.publish("other", [Draft(b"keeps the writer busy")])
             await asyncio.sleep(0)
             pull = asyncio.create_task(queue.pull("s", 1, wait_seconds=3600))
             await asyncio.sleep(0)  # it found nothing, and waits for what was decided before it

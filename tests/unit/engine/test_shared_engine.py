@@ -124,7 +124,7 @@ def test_a_second_loop_has_to_wait_for_the_first_to_be_closed() -> None:
             shared.begin()
 
     asyncio.run(story())
-    shared._keeper.cancel()
+    shared.loop._keeper.cancel()
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     asyncio.run(_begin_and_close(shared))

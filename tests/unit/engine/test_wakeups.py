@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Draft, NotFoundError, SubscriptionOptions
+from penstock import Draft, NotFoundError, SubscriptionOptions, UnavailableError
 from penstock.broker.consuming import Delivery
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
@@ -58,7 +58,7 @@ def bodies(deliveries: list[Delivery]) -> list[bytes]:
 
 
 def is_empty(queue: AsyncMessageQueue) -> bool:
-    return not queue._wakeups._waiting and not queue._wakeups._topics
+    return not queue.loop.wakeups._waiting and not queue.loop.wakeups._topics
 
 
 def test_a_pull_waits_as_long_as_it_was_told() -> None:
@@ -257,10 +257,8 @@ def test_a_call_to_one_who_just_left_goes_to_the_next() -> None:
     async def story(queue: AsyncMessageQueue) -> None:
         first, second = waiting(queue, 2)
         await settle()
-        publish = asyncio.ensure_future(queue.publish("topic", [Draft(b"a")]))
-        while not publish.done():
-            await asyncio.sleep(0)
-            first.cancel()
+        await queue.publish("topic", [Draft(b"a")])
+        first.cancel()
         assert (await elapsed(second))[0] == 0
         assert bodies(second.result()) == [b"a"]
         assert first.cancelled()
@@ -273,7 +271,9 @@ def test_closing_ends_every_wait() -> None:
         pulls = waiting(queue, 10)
         await settle()
         await queue.close()
-        assert await elapsed(asyncio.gather(*pulls)) == (0, [[]] * 10)
+        seconds, outcomes = await elapsed(asyncio.gather(*pulls, return_exceptions=True))
+        assert seconds == 0
+        assert [type(each) for each in outcomes] == [UnavailableError] * 10
         assert is_empty(queue)
 
     tell(story)

@@ -6,7 +6,7 @@ and a refusal says what was wrong with the form but never what would have been r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.doors.azure.accounts import Account, Accounts
@@ -31,12 +31,10 @@ class Gatekeeper:
         *,
         secure: bool,
         bearer: bool,
-        policies: Callable[[Call], Mapping[str, Policy]],
     ) -> None:
         self.accounts = accounts
         self.secure = secure  # the door speaks TLS
         self._bearer = bearer and secure
-        self._policies = policies
 
     def account_of(self, call: Call) -> Account:
         account = self.accounts.get(call.account)
@@ -46,19 +44,27 @@ class Gatekeeper:
             raise not_authentic("The development account is for this machine only; configure azure_accounts.")
         return account
 
-    def admit(self, call: Call, operation: Operation, now: int) -> Mapping[str, Any]:
-        """The claims of a bearer token, or none; AzureError if the call may not pass."""
+    def admit(self, call: Call, operation: Operation, now: int, policies: Mapping[str, Policy]) -> Mapping[str, Any]:
+        """The claims of a bearer token, or none; AzureError if the call may not pass.
+
+        `policies`: those of the queue, by id, for a call that names one.
+        """
         account = self.account_of(call)
         authorization = call.request.header("authorization")
         signed = "sig" in call.parameters
         if signed and not authorization:
-            self._check_sas(call, account, operation, now)
+            check_sas(call, account, operation, now=now, secure=self.secure, policies=policies)
             if "sduoid" in call.parameters:
                 raise not_authentic("This signature needs the token of its user beside it.")
             return _CLAIMS
         scheme, _, credentials = authorization.partition(" ")
         if scheme == "Bearer":
-            return self._admit_bearer(call, account, operation, now, credentials.strip(), signed)
+            claims = self._admit_bearer(call, account, operation, now, credentials.strip())
+            if signed:
+                check_sas(call, account, operation, now=now, secure=self.secure, policies=policies)
+                if not claims.get("oid") or claims["oid"] != call.parameters.get("sduoid"):
+                    raise not_authentic("The signature belongs to another user than the token.")
+            return claims
         if signed or scheme not in ("SharedKey", "SharedKeyLite"):
             raise self._anonymous(call, authorization)
         check_shared_key(call, account, credentials.strip(), lite=scheme == "SharedKeyLite", now=now)
@@ -66,19 +72,12 @@ class Gatekeeper:
             raise not_authentic("Only a signed-in user can ask for a user delegation key.")
         return _CLAIMS
 
-    def _check_sas(self, call: Call, account: Account, operation: Operation, now: int) -> None:
-        check_sas(call, account, operation, now=now, secure=self.secure, policies=lambda: self._policies(call))
-
     def _admit_bearer(
-        self, call: Call, account: Account, operation: Operation, now: int, token: str, signed: bool
+        self, call: Call, account: Account, operation: Operation, now: int, token: str
     ) -> Mapping[str, Any]:
         if not self._bearer:
             raise not_authentic("Bearer tokens are not accepted here: they need TLS and the setting azure_oauth.")
         claims = check_token(token, account.name, now)
-        if signed:
-            self._check_sas(call, account, operation, now)
-            if not claims.get("oid") or claims["oid"] != call.parameters.get("sduoid"):
-                raise not_authentic("The signature belongs to another user than the token.")
         if operation is Operation.REDRIVE or (operation in _POLICIES and call.version < _POLICIES_SINCE):
             raise AzureError("AuthorizationFailure")
         return claims

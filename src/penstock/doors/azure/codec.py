@@ -9,11 +9,11 @@ import base64
 import re
 from collections.abc import Iterable
 
-from penstock.broker.consuming import Delivery
 from penstock.broker.model import Message
 from penstock.doors.azure.dates import expiry, rfc1123
 from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, elements, escape, printable, read
 from penstock.doors.azure.names import message_uuid, pop_receipt
+from penstock.engine.port import Delivery
 
 # No reference, no CDATA, no control character but tab and line ends: the text is what stands there.
 _USUAL = re.compile(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import binascii
 import hashlib
-from collections.abc import Sequence
-from typing import Any
 
-from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, Draft
 from penstock.broker.names import MAX_OFFSET, parse_receipt
 from penstock.doors.azure.call import Call, Reply
@@ -17,7 +13,8 @@ from penstock.doors.azure.dates import rfc1123
 from penstock.doors.azure.errors import AzureError, Pairs, invalid_value, invalid_xml, out_of_range, too_large
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
 from penstock.doors.azure.queues import POISON, Place, Queues
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Delivery, Queue
+from penstock.errors import UnavailableError
 
 WEEK_SECONDS = 7 * 86400
 GET_MAX = 32
@@ -31,14 +28,11 @@ _CUT = (("Warning", f'299 - "messagettl was cut to {LIFE_SECONDS_MAX} seconds"')
 
 
 class Messages:
-    def __init__(
-        self, queue: AsyncMessageQueue, queues: Queues, *, message_bytes_max: int, poll_seconds: float = 0
-    ) -> None:
+    def __init__(self, queue: Queue, queues: Queues, *, message_bytes_max: int, poll_seconds: float = 0) -> None:
         self._queue = queue
         self._queues = queues
         self._message_bytes_max = message_bytes_max
         self._poll_seconds = poll_seconds  # how long an empty get waits for a message; 0: not at all
-        self._stopping: asyncio.Future[Any] | None = None
 
     # ------------------------------------------------------------------ put
 
@@ -48,13 +42,13 @@ class Messages:
         data = self._data(call)
         if data is None:
             raise invalid_xml("MessageText is missing")
-        place = self._queues.find(call.account, call.queue)
+        place = await self._queues.find(call.account, call.queue)
         appended = await self._queue.publish(place.topic, [Draft(data, delay_seconds=delay, ttl_seconds=life)])
         if call.version < _BODY_IN_ANSWER_SINCE:
             return Reply(201, headers=warning)
         body = put_answer(
             appended.first_id + appended.first,
-            self._queue.publisher_receipt(place.number, appended.first),
+            await self._queue.publisher_receipt(place.number, appended.first),
             at=appended.at,
             visible_at=appended.at + delay * SECOND,
             expires_at=appended.at + life * SECOND if life else 0,
@@ -78,49 +72,26 @@ class Messages:
 
     async def get(self, call: Call) -> Reply:
         most, seconds = _count(call), _visibility(call, GET_SECONDS, call.dialect.get_visibility_min)
-        place = self._queues.find(call.account, call.queue)
-        deliveries = await self._pull(place.subscription, most, seconds)
-        return Reply(200, get_answer(deliveries, self._queue.clock.now() + seconds * SECOND))
-
-    async def _pull(self, subscription: str, most: int, seconds: int) -> Sequence[Delivery]:
-        deliveries = await self._queue.pull(subscription, most, lease_seconds=seconds)
-        if deliveries or not self._poll_seconds:
-            return deliveries
-        until = self._queue.clock.now() + int(self._poll_seconds * SECOND)
-        while not deliveries and (left := until - self._queue.clock.now()) > 0:
-            if not await self._wait(subscription, left / SECOND):
-                break
-            deliveries = await self._queue.pull(subscription, most, lease_seconds=seconds)
-        return deliveries
-
-    async def _wait(self, subscription: str, seconds: float) -> bool:
-        """Until there may be a message; False once the door closes. Waiting takes nothing, so it can be cut short."""
-        if self._stopping is None:
-            self._stopping = asyncio.get_running_loop().create_future()
-        waiting: asyncio.Future[Any] = asyncio.ensure_future(self._queue.wait_for_messages(subscription, seconds))
+        place = await self._queues.find(call.account, call.queue)
+        wait, deliveries = self._poll_seconds, []
         try:
-            await asyncio.wait({waiting, self._stopping}, return_when=asyncio.FIRST_COMPLETED)
-            return not self._stopping.done()
-        finally:
-            waiting.cancel()
-
-    def stop_waiting(self) -> None:
-        """The door closes: empty gets answer at once."""
-        self._poll_seconds = 0
-        if self._stopping is not None and not self._stopping.done():
-            self._stopping.set_result(None)
+            deliveries = await self._queue.pull(place.subscription, most, lease_seconds=seconds, wait_seconds=wait)
+        except UnavailableError:  # the server stops: who waits for a message gets none
+            if not wait:
+                raise
+        return Reply(200, get_answer(deliveries, self._queue.clock.now() + seconds * SECOND))
 
     async def peek(self, call: Call) -> Reply:
         most = _count(call)
         if "visibilitytimeout" in call.parameters:
             given = call.parameters["visibilitytimeout"]
             raise invalid_value("visibilitytimeout", given, "Not a valid parameter in conjunction with peek")
-        place = self._queues.find(call.account, call.queue)
+        place = await self._queues.find(call.account, call.queue)
         peeked = await self._queue.peek(place.subscription, most)
         return Reply(200, peek_answer(place.first_id, peeked.messages))
 
     async def clear(self, call: Call) -> Reply:
-        await self._queue.purge(self._queues.find(call.account, call.queue).subscription)
+        await self._queue.purge((await self._queues.find(call.account, call.queue)).subscription)
         return Reply(204)
 
     # ------------------------------------------------------------------ one message
@@ -130,10 +101,10 @@ class Messages:
             raise AzureError("MissingRequiredQueryParameter", ("QueryParameterName", "visibilitytimeout"))
         seconds = _visibility(call, 0, 0)
         data = self._data(call) if call.request.body else None
-        place, held = self._held(call)
+        place, held = await self._held(call)
         renewed = await self._queue.renew(held, seconds, data)
         if not renewed.receipt:
-            raise self._refusal(call, place, held)
+            raise await self._refusal(call, place, held)
         headers = (
             ("x-ms-popreceipt", pop_receipt(renewed.receipt)),
             ("x-ms-time-next-visible", rfc1123(renewed.due)),
@@ -141,35 +112,35 @@ class Messages:
         return Reply(204, headers=headers)
 
     async def delete(self, call: Call) -> Reply:
-        place, held = self._held(call)
+        place, held = await self._held(call)
         settled = await self._queue.ack([held])
         if settled.stale or settled.malformed:
-            raise self._refusal(call, place, held)
+            raise await self._refusal(call, place, held)
         return Reply(204)
 
-    def _held(self, call: Call) -> tuple[Place, str]:
+    async def _held(self, call: Call) -> tuple[Place, str]:
         """The queue and the broker's receipt of a call that names a message."""
         text = call.parameters.get("popreceipt", "")
         held = parse_pop_receipt(text)
         if held is None and call.dialect.receipt_form_first:
             raise invalid_value("popreceipt", text, "Invalid pop receipt format")
-        place = self._queues.find(call.account, call.queue)
+        place = await self._queues.find(call.account, call.queue)
         named = parse_message_uuid(call.message_id)
         offset = -1 if named is None else named - place.first_id
         if not 0 <= offset <= MAX_OFFSET:
             raise AzureError("MessageNotFound")
         parts = parse_receipt(held) if held is not None else None
         if held is None or parts is None or parts[:2] != (place.number, offset):
-            raise self._mismatch(call, place, offset)
+            raise await self._mismatch(call, place, offset)
         return place, held
 
-    def _refusal(self, call: Call, place: Place, held: str) -> AzureError:
+    async def _refusal(self, call: Call, place: Place, held: str) -> AzureError:
         parts = parse_receipt(held)
         assert parts is not None, "it was read before"
-        return self._mismatch(call, place, parts[1])
+        return await self._mismatch(call, place, parts[1])
 
-    def _mismatch(self, call: Call, place: Place, offset: int) -> AzureError:
-        there = self._queue.is_unacked(place.subscription, offset)
+    async def _mismatch(self, call: Call, place: Place, offset: int) -> AzureError:
+        there = await self._queue.is_unacked(place.subscription, offset)
         return AzureError(call.dialect.receipt_mismatch if there else "MessageNotFound")
 
     # ------------------------------------------------------------------ redrive
@@ -178,9 +149,9 @@ class Messages:
         """Move what is in a poison queue back to its queue. A crash in between can leave a message in both."""
         if not call.queue.endswith(POISON):
             raise AzureError("InvalidInput", message="Only a poison queue can be redriven.")
-        poison = self._queues.find(call.account, call.queue)
-        home = self._queues.find(call.account, call.queue.removesuffix(POISON))
-        moved, left = 0, self._queue.backlog(poison.subscription).messages
+        poison = await self._queues.find(call.account, call.queue)
+        home = await self._queues.find(call.account, call.queue.removesuffix(POISON))
+        moved, left = 0, (await self._queue.backlog(poison.subscription)).messages
         while left > 0:
             deliveries = await self._queue.pull(poison.subscription, min(left, BATCH), lease_seconds=GET_SECONDS)
             if not deliveries:

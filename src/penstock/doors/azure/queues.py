@@ -17,7 +17,7 @@ from penstock.doors.azure.errors import AzureError
 from penstock.doors.azure.names import QUEUE_NAME_MAX
 from penstock.doors.azure.policies import Policy, decode_policies, encode_policies
 from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 from penstock.errors import FailedPreconditionError
 from penstock.wire.message import Request
 
@@ -39,74 +39,78 @@ class Place(NamedTuple):
 
 
 class Queues:
-    def __init__(self, queue: AsyncMessageQueue, *, poison_after: int = 0) -> None:
+    def __init__(self, queue: Queue, *, poison_after: int = 0) -> None:
         self._queue = queue
         self._poison_after = poison_after  # deliveries before a message is moved aside, for every queue; 0: never
 
-    def find(self, account: str, name: str) -> Place:
+    async def find(self, account: str, name: str) -> Place:
         topic, subscription = topic_name(account, name), subscription_name(account, name)
-        numbers = self._queue.numbers(topic, subscription)
+        numbers = await self._queue.find_queue(topic, subscription)
         if numbers is None:
             raise AzureError("QueueNotFound")
         return Place(topic, subscription, *numbers)
 
-    def page(self, account: str, prefix: str, start: str, most: int) -> list[str]:
+    async def page(self, account: str, prefix: str, start: str, most: int) -> list[str]:
         """Up to `most` names from `start` on, in order."""
-        home = topic_name(account, "")
-        reads, skip, wanted = self._queue.reads, len(home), home + prefix
-        names = (
-            topic[skip:] for topic in self._queue.topic_names() if topic.startswith(wanted) and topic[skip:] >= start
-        )
-        return heapq.nsmallest(most, (name for name in names if reads(subscription_name(account, name), home + name)))
+        ends = await self._queue.queue_names(topic_name(account, prefix), subscription_name(account, prefix))
+        return heapq.nsmallest(most, (prefix + end for end in ends if prefix + end >= start))
 
     # ------------------------------------------------------------------ coming and going
 
     async def create(self, account: str, name: str, metadata: Mapping[str, str]) -> bool:
         """Whether the queue is new. AzureError if it is there with other metadata."""
         topic, subscription = topic_name(account, name), subscription_name(account, name)
-        if self._queue.reads(subscription, topic):
-            if not _same(self.metadata(account, name), metadata):
+        if await self._queue.find_queue(topic, subscription) is not None:
+            if not _same(await self.metadata(account, name), metadata):
                 raise AzureError("QueueAlreadyExists")
             await self._queue.commit()  # it may have been made a moment ago, by a request still to be answered
             return False
-        options = self._with_poison(account, name, QUEUE_OPTIONS, metadata)
+        options = await self._with_poison(account, name, QUEUE_OPTIONS, metadata)
         about = TopicOptions(extras=_with_extra({}, METADATA, encode_metadata(metadata)))
         try:
-            self._queue.provide_queue(topic, subscription, options, about)
+            await self._queue.provide_queue(topic, subscription, options, about)
         except FailedPreconditionError:
             raise AzureError("QueueAlreadyExists") from None
         await self._set_extra(topic, METADATA, encode_metadata(metadata))  # if the topic was there before the queue
         return True
 
     async def delete(self, account: str, name: str) -> None:
-        place = self.find(account, name)
+        place = await self.find(account, name)
         await self._queue.remove_queue(place.topic, place.subscription)
 
     # ------------------------------------------------------------------ metadata and policies
 
-    def metadata(self, account: str, name: str) -> dict[str, str]:
-        return decode_metadata(self._options(account, name))
+    async def metadata(self, account: str, name: str) -> dict[str, str]:
+        return decode_metadata(await self._options(account, name))
 
     async def set_metadata(self, account: str, name: str, metadata: Mapping[str, str]) -> None:
-        place = self.find(account, name)
-        options = self._queue.subscription(place.subscription).options
-        wanted = self._with_poison(account, name, options, metadata)
-        if wanted != options:
+        place = await self.find(account, name)
+        found = await self._queue.find_subscription(place.subscription)
+        if found is None:
+            raise AzureError("QueueNotFound")
+        wanted = await self._with_poison(account, name, found.options, metadata)
+        if wanted != found.options:
             await self._queue.change_subscription(place.subscription, wanted)
         await self._set_extra(place.topic, METADATA, encode_metadata(metadata))
 
-    def policies(self, account: str, name: str) -> list[Policy]:
-        return decode_policies(self._options(account, name).extras.get(POLICIES, ""))
+    async def policies(self, account: str, name: str) -> list[Policy]:
+        return decode_policies((await self._options(account, name)).extras.get(POLICIES, ""))
 
     async def set_policies(self, account: str, name: str, policies: list[Policy]) -> None:
-        place = self.find(account, name)
+        place = await self.find(account, name)
         await self._set_extra(place.topic, POLICIES, encode_policies(policies) if policies else "")
 
-    def _options(self, account: str, name: str) -> TopicOptions:
-        return self._queue.topic(self.find(account, name).topic).options
+    async def _options(self, account: str, name: str) -> TopicOptions:
+        return await self._topic_options((await self.find(account, name)).topic)
+
+    async def _topic_options(self, name: str) -> TopicOptions:
+        topic = await self._queue.find_topic(name)
+        if topic is None:
+            raise AzureError("QueueNotFound")
+        return topic.options
 
     async def _set_extra(self, topic: str, key: str, text: str) -> None:
-        options = self._queue.topic(topic).options
+        options = await self._topic_options(topic)
         extras = _with_extra(options.extras, key, text)
         if extras == options.extras:
             await self._queue.commit()
@@ -115,7 +119,7 @@ class Queues:
 
     # ------------------------------------------------------------------ poison queues
 
-    def _with_poison(
+    async def _with_poison(
         self, account: str, name: str, options: SubscriptionOptions, metadata: Mapping[str, str]
     ) -> SubscriptionOptions:
         """The options of a queue that moves messages aside after so many deliveries, or no longer does."""
@@ -124,7 +128,7 @@ class Queues:
         if not attempts or name.endswith(POISON) or len(poison) > QUEUE_NAME_MAX:
             ours = options.dead_letter_topic == topic
             return replace(options, dead_letter_topic="", max_delivery_attempts=5) if ours else options
-        self._queue.provide_queue(topic, subscription_name(account, poison), QUEUE_OPTIONS)
+        await self._queue.provide_queue(topic, subscription_name(account, poison), QUEUE_OPTIONS)
         return replace(options, dead_letter_topic=topic, max_delivery_attempts=attempts)
 
 

@@ -8,7 +8,7 @@ signature or from the stored policy it names, never from both.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 
@@ -41,7 +41,7 @@ def check_sas(
     *,
     now: int,
     secure: bool,
-    policies: Callable[[], Mapping[str, Policy]],
+    policies: Mapping[str, Policy],
 ) -> None:
     """AzureError unless the signature in the query allows the operation, now, from there."""
     given = call.parameters
@@ -64,7 +64,7 @@ def check_sas(
         raise AzureError("AuthorizationPermissionMismatch")
 
 
-def _check_service(call: Call, account: Account, now: int, policies: Callable[[], Mapping[str, Policy]]) -> str | None:
+def _check_service(call: Call, account: Account, now: int, policies: Mapping[str, Policy]) -> str | None:
     """The permissions of a service SAS, once its signature and time are good."""
     _check_signature(account.signed(_service_text(call), _signature(call.parameters)))
     start, expiry, permission = _with_policy(call.parameters, policies)
@@ -140,14 +140,12 @@ def _delegation_text(call: Call) -> str:
 # ---------------------------------------------------------------------- time, place, permission
 
 
-def _with_policy(
-    given: Mapping[str, str], policies: Callable[[], Mapping[str, Policy]]
-) -> tuple[str | None, str | None, str | None]:
+def _with_policy(given: Mapping[str, str], policies: Mapping[str, Policy]) -> tuple[str | None, str | None, str | None]:
     """Start, expiry and permission, each from the one place that says it."""
     own = (given.get("st"), given.get("se"), given.get("sp"))
     if "si" not in given:
         return own
-    policy = policies().get(given["si"])
+    policy = policies.get(given["si"])
     if policy is None:
         raise not_authentic("The stored access policy does not exist.")
     stored = (policy.start or None, policy.expiry or None, policy.permission or None)

@@ -36,7 +36,7 @@ from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.queues import Queues
 from penstock.doors.azure.service import Service
 from penstock.doors.port import join_address
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import host_of, is_loopback
@@ -64,7 +64,7 @@ class AzureDoor:
         *,
         host: str,
         port: int,
-        queue: AsyncMessageQueue,
+        queue: Queue,
         accounts: Accounts,
         log: logging.Logger,
         options: AzureOptions | None = None,
@@ -83,7 +83,7 @@ class AzureDoor:
             queue, self._queues, message_bytes_max=options.message_bytes_max, poll_seconds=options.poll_seconds
         )
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
-        self._gate = Gatekeeper(accounts, secure=secure, bearer=options.oauth == "basic", policies=self._policies)
+        self._gate = Gatekeeper(accounts, secure=secure, bearer=options.oauth == "basic")
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = HttpLimits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
@@ -145,7 +145,6 @@ class AzureDoor:
         self.address = join_address(*await self._server.start(self._host, self._port, tls))
 
     async def stop(self, grace_seconds: float) -> None:
-        self._messages.stop_waiting()
         await self._server.stop(grace_seconds)
 
     # ------------------------------------------------------------------ a request
@@ -154,20 +153,20 @@ class AzureDoor:
         call = Call(request, self._id_prefix + next(self._ids))
         call.version = request.header("x-ms-version")
         try:
-            operation, claims = self._admit(call)
+            operation, claims = await self._admit(call)
             if operation is Operation.GET_USER_DELEGATION_KEY:
                 reply = await self._service.get_user_delegation_key(call, claims)
             else:
                 reply = await self._operations[operation](call)
         except AzureError as error:
-            return self._error(call, _sharpened(call, error))
+            return await self._error(call, _sharpened(call, error))
         except MarkupError as error:  # whichever operation has read the body
-            return self._error(call, invalid_xml(str(error)))
+            return await self._error(call, invalid_xml(str(error)))
         except PenstockError as error:
-            return self._error(call, _sharpened(call, from_broker(error)))
-        return self._response(call, reply)
+            return await self._error(call, _sharpened(call, from_broker(error)))
+        return await self._response(call, reply)
 
-    def _admit(self, call: Call) -> tuple[Operation, Mapping[str, Any]]:
+    async def _admit(self, call: Call) -> tuple[Operation, Mapping[str, Any]]:
         """What is asked, once it is clear that the caller may ask it."""
         _check_headers(call.request)
         read_parameters(call)
@@ -186,7 +185,8 @@ class AzureDoor:
         elif call.dialect is SEED_003 and not self._accounts.configured:
             self._check_local(call)
         else:
-            claims = self._gate.admit(call, operation, self._now())
+            policies = await self._policies(call) if "si" in call.parameters else {}
+            claims = self._gate.admit(call, operation, self._now(), policies)
         if "timeout" in call.parameters:
             _check_timeout(call)
         if call.repeated:
@@ -201,15 +201,15 @@ class AzureDoor:
         if not (is_loopback(request.peer) and is_loopback(host_of(request.header("host")))) or request.header("origin"):
             raise not_authentic("The dialect without credentials is for programs on this machine only.")
 
-    def _policies(self, call: Call) -> Mapping[str, Policy]:
+    async def _policies(self, call: Call) -> Mapping[str, Policy]:
         try:
-            return {policy.id: policy for policy in self._queues.policies(call.account, call.queue)}
+            return {policy.id: policy for policy in await self._queues.policies(call.account, call.queue)}
         except AzureError:  # no such queue: who cannot sign learns nothing of what is there
             return {}
 
     # ------------------------------------------------------------------ an answer
 
-    def _response(self, call: Call, reply: Reply) -> Response:
+    async def _response(self, call: Call, reply: Reply) -> Response:
         headers = [SERVER, self._keep_alive, ("x-ms-request-id", call.request_id), ("x-ms-version", call.version)]
         index = call.request.index
         client_id = index.get("x-ms-client-request-id")
@@ -220,21 +220,21 @@ class AzureDoor:
         if call.request.method == "GET":
             headers.append(_FRESH)
         if "origin" in index and call.account and call.request.method != "OPTIONS":
-            headers.extend(request_headers(call.request, self._service.cors_rules(call.account)))
+            headers.extend(request_headers(call.request, await self._service.cors_rules(call.account)))
         headers.extend(reply.headers)
         if self._verbose:  # the path alone: the query may hold a signature
             request = call.request
             self._log.debug("%s %s: %d, request %s", request.method, request.path, reply.status, call.request_id)
         return Response(reply.status, headers, reply.body)
 
-    def _error(self, call: Call, error: AzureError) -> Response:
+    async def _error(self, call: Call, error: AzureError) -> Response:
         body = error_body(error, call.request_id, iso(self._now()))
         if not _VERSION.fullmatch(call.version):
             call.version = DEFAULT_VERSION
         self.counts[error.code] += 1
         level = logging.WARNING if error.status >= 500 else logging.DEBUG
         self._log.log(level, "refused %s, request %s: %s", call.request.method, call.request_id, error.code)
-        return self._response(call, Reply(error.status, body, (("x-ms-error-code", error.code), *error.headers)))
+        return await self._response(call, Reply(error.status, body, (("x-ms-error-code", error.code), *error.headers)))
 
     def _refusal(self, status: int) -> Response:
         """An answer to what never became a request, or to a bug."""

@@ -24,13 +24,13 @@ from penstock.doors.azure.properties import (
     write_properties,
 )
 from penstock.doors.azure.queues import Queues, metadata_headers, read_metadata
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 
 PAGE = 5000
 
 
 class Service:
-    def __init__(self, queue: AsyncMessageQueue, queues: Queues, accounts: Accounts, *, scheme: str) -> None:
+    def __init__(self, queue: Queue, queues: Queues, accounts: Accounts, *, scheme: str) -> None:
         self._queue = queue
         self._queues = queues
         self._accounts = accounts
@@ -43,7 +43,7 @@ class Service:
         if most < 1:
             raise out_of_range("maxresults", given["maxresults"], 1, PAGE)
         most, prefix, marker = min(most, PAGE), given.get("prefix", ""), given.get("marker", "")
-        names = self._queues.page(call.account, prefix, _start(call, marker), most + 1)
+        names = await self._queues.page(call.account, prefix, _start(call, marker), most + 1)
         page, more = names[:most], names[most:]
         last = (
             f"/{call.account}/{more[0]}" if more and not call.dialect.marker_is_last_name else page[-1] if more else ""
@@ -51,7 +51,7 @@ class Service:
         metadata = self._queues.metadata if _includes_metadata(call) else None
         body = queue_list(
             f"{self._scheme}://{call.request.header('host')}{call.request.path.rstrip('/')}/",
-            [(name, metadata(call.account, name) if metadata else None) for name in page],
+            [(name, await metadata(call.account, name) if metadata else None) for name in page],
             prefix=prefix,
             marker=marker,
             max_results=most if "maxresults" in given else None,
@@ -60,10 +60,11 @@ class Service:
         return Reply(200, body)
 
     async def get_properties(self, call: Call) -> Reply:
-        return Reply(200, write_properties(self._properties(call.account)))
+        return Reply(200, write_properties(await self._properties(call.account)))
 
     async def set_properties(self, call: Call) -> Reply:
-        wanted = read_properties(read(call.request.body, "StorageServiceProperties"), self._properties(call.account))
+        known = await self._properties(call.account)
+        wanted = read_properties(read(call.request.body, "StorageServiceProperties"), known)
         await self._queue.put_document(DOCUMENTS, call.account, encode_properties(wanted))
         return Reply(202)
 
@@ -82,13 +83,13 @@ class Service:
         return Reply(200, answer_key_request(account, body, claims, call.version, self._queue.clock.wall()))
 
     async def preflight(self, call: Call) -> Reply:
-        return Reply(200, headers=preflight_headers(call.request, self.cors_rules(call.account)))
+        return Reply(200, headers=preflight_headers(call.request, await self.cors_rules(call.account)))
 
-    def cors_rules(self, account: str) -> tuple[CorsRule, ...]:
-        return self._properties(account).cors
+    async def cors_rules(self, account: str) -> tuple[CorsRule, ...]:
+        return (await self._properties(account)).cors
 
-    def _properties(self, account: str) -> Properties:
-        return decode_properties(self._queue.document(DOCUMENTS, account))
+    async def _properties(self, account: str) -> Properties:
+        return decode_properties(await self._queue.document(DOCUMENTS, account))
 
     # ------------------------------------------------------------------ queues
 
@@ -104,9 +105,9 @@ class Service:
         return Reply(204)
 
     async def get_metadata(self, call: Call) -> Reply:
-        place = self._queues.find(call.account, call.queue)
-        count = self._queue.backlog(place.subscription).messages
-        metadata = self._queues.metadata(call.account, call.queue)
+        place = await self._queues.find(call.account, call.queue)
+        count = (await self._queue.backlog(place.subscription)).messages
+        metadata = await self._queues.metadata(call.account, call.queue)
         return Reply(200, headers=[("x-ms-approximate-messages-count", str(count)), *metadata_headers(metadata)])
 
     async def set_metadata(self, call: Call) -> Reply:
@@ -114,10 +115,10 @@ class Service:
         return Reply(204)
 
     async def get_acl(self, call: Call) -> Reply:
-        return Reply(200, write_policies(self._queues.policies(call.account, call.queue)))
+        return Reply(200, write_policies(await self._queues.policies(call.account, call.queue)))
 
     async def set_acl(self, call: Call) -> Reply:
-        self._queues.find(call.account, call.queue)
+        await self._queues.find(call.account, call.queue)
         # No body at all clears the list, as an empty one does.
         policies = read_policies(read(call.request.body, "SignedIdentifiers")) if call.request.body else []
         await self._queues.set_policies(call.account, call.queue, policies)

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from penstock.broker.model import SubscriptionOptions
 from penstock.doors.flight import codec
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import SubscriptionMetadata
-from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
+from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata
+from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 MARK = "flight.cursor"  # the extra that holds the name of the consumer
 EXPIRATION_SECONDS = 31 * 86400
@@ -33,14 +32,14 @@ class Held(NamedTuple):
 
 
 class Cursors:
-    def __init__(self, queue: AsyncMessageQueue, names: codec.Names) -> None:
+    def __init__(self, queue: Queue, names: codec.Names) -> None:
         self._queue = queue
         self._names = names
 
     async def open(self, asked: codec.CursorMove) -> dict[str, Any]:
         held = {cursor.topic: await self.hold(cursor, offset) for cursor, offset in self._asked(asked)}
         answer: dict[str, Any] = {
-            "offsets": {topic: self._offset(each.cursor) for topic, each in held.items()},
+            "offsets": {topic: await self._offset(each.cursor) for topic, each in held.items()},
             "opened": [topic for topic, each in held.items() if each.opened],
         }
         replaced = [topic for topic, each in held.items() if each.replaced]
@@ -51,9 +50,8 @@ class Cursors:
         offsets = {}
         for cursor, offset in self._asked(asked):
             meant = identities.get(cursor.topic)
-            if meant and not (
-                self._queue.topic_exists(cursor.topic) and self._queue.topic(cursor.topic).identity == meant
-            ):
+            topic = await self._queue.find_topic(cursor.topic) if meant else None
+            if meant and (topic is None or topic.identity != meant):
                 continue  # that topic is gone, and there is nothing to hold in it
             offsets[cursor.topic] = await self._advance(cursor, offset)
         return {"offsets": offsets}
@@ -61,11 +59,11 @@ class Cursors:
     async def list(self, asked: codec.CursorList) -> dict[str, Any]:
         """The cursors of a consumer, or of all of them."""
         found = []
-        for each in sorted(self._queue.subscriptions(), key=lambda each: each.name):
+        for each in sorted(await self._queue.subscriptions(), key=lambda each: each.name):
             consumer = each.options.extras.get(MARK)
             if consumer is not None and not each.detached and asked.name in ("", consumer):
-                lag = self._queue.backlog(each.name).messages
-                found.append({"name": consumer, "topic": each.topic, "offset": self._offset(each), "lag": lag})
+                lag = (await self._queue.backlog(each.name)).messages
+                found.append({"name": consumer, "topic": each.topic, "offset": await self._offset(each), "lag": lag})
         return {"cursors": found}
 
     async def delete(self, asked: codec.CursorDelete) -> dict[str, Any]:
@@ -86,13 +84,14 @@ class Cursors:
         """
         found, replaced = await self._existing(cursor)
         if found is None:
-            found, opened = await self._made(cursor, self._queue.topic(cursor.topic).head if replaced else offset)
+            first = (await existing_topic(self._queue, cursor.topic)).head if replaced else offset
+            found, opened = await self._made(cursor, first)
             return Held(found, opened, replaced)
         await self._queue.commit()  # it may have been made a moment ago, and not be durable yet
         return Held(found)
 
     async def release(self, consumer: str) -> int:
-        names = [each.name for each in self._queue.subscriptions() if each.options.extras.get(MARK) == consumer]
+        names = [each.name for each in await self._queue.subscriptions() if each.options.extras.get(MARK) == consumer]
         for name in names:
             await self._queue.delete_subscription(name)
         return len(names)
@@ -101,14 +100,14 @@ class Cursors:
         found, _ = await self._existing(cursor)
         if found is None:
             found, _ = await self._made(cursor, offset)
-        self._check_offset(cursor.topic, offset)
-        now = self._offset(found)
+        await self._check_offset(cursor.topic, offset)
+        now = await self._offset(found)
         if offset > now:
             await self._queue.seek_to_offset(found.name, offset)
         elif offset == now:
             await self._queue.touch_subscription(found.name)  # it is in use, and does not expire
         await self._queue.commit()
-        return self._offset(found)
+        return await self._offset(found)
 
     async def _existing(self, cursor: Cursor) -> tuple[SubscriptionMetadata | None, bool]:
         """The cursor, under whichever name, and whether there was one in a topic that has been deleted.
@@ -116,39 +115,51 @@ class Cursors:
         That one is removed, and of two in the same topic the one that is behind.
         """
         names = [name for name in (cursor.subscription, cursor.other) if name]
-        found = [self._queue.subscription(name) for name in names if self._queue.subscription_exists(name)]
-        found = [each for each in found if each.options.extras.get(MARK) == cursor.consumer]
+        named = [await self._queue.find_subscription(name) for name in names]
+        found = [each for each in named if each is not None and each.options.extras.get(MARK) == cursor.consumer]
         detached = [each for each in found if each.detached]
         live = [each for each in found if not each.detached and each.topic == cursor.topic]
-        live.sort(key=self._offset)
-        for each in (*detached, *live[:-1]):
-            await self._queue.delete_subscription(each.name)
-        return live[-1] if live else None, any(each.topic == cursor.topic for each in detached)
+        offsets = [await self._offset(each) for each in live]
+        kept = live[offsets.index(max(offsets))] if live else None
+        for each in (*detached, *live):
+            if each is not kept:
+                await self._queue.delete_subscription(each.name)
+        return kept, any(each.topic == cursor.topic for each in detached)
 
     async def _made(self, cursor: Cursor, offset: int) -> tuple[SubscriptionMetadata, bool]:
         """The cursor, and whether it is new: another request may have made it meanwhile."""
-        if not self._queue.subscription_exists(cursor.subscription):
-            self._check_offset(cursor.topic, offset)
+        found = await self._queue.find_subscription(cursor.subscription)
+        if found is None:
+            await self._check_offset(cursor.topic, offset)
             options = SubscriptionOptions(
                 retention_seconds=0, expiration_seconds=EXPIRATION_SECONDS, extras={MARK: cursor.consumer}
             )
             try:
-                await self._queue.create_subscription_at(cursor.subscription, cursor.topic, offset, options)
-                return self._queue.subscription(cursor.subscription), True
+                made = await self._queue.create_subscription_at(cursor.subscription, cursor.topic, offset, options)
+                return made, True
             except AlreadyExistsError:
-                pass
-        found = self._queue.subscription(cursor.subscription)
+                found = await self._queue.find_subscription(cursor.subscription)
+        if found is None:
+            raise NotFoundError(f"Subscription not found: {cursor.subscription}")
         if MARK not in found.options.extras:
             raise FailedPreconditionError(f"Subscription {found.name} is not a cursor")
         if found.topic != cursor.topic or found.options.extras[MARK] != cursor.consumer:
             raise FailedPreconditionError(f"Cursor {found.name} reads another topic: {found.topic}")
         return found, False
 
-    def _check_offset(self, topic: str, offset: int) -> None:
-        tail = self._queue.topic(topic).tail
+    async def _check_offset(self, topic: str, offset: int) -> None:
+        tail = (await existing_topic(self._queue, topic)).tail
         if not 0 <= offset <= tail:
             raise InvalidArgumentError(f"Topic {topic} ends at offset {tail}; a cursor cannot be at {offset}")
 
-    def _offset(self, cursor: SubscriptionMetadata) -> int:
+    async def _offset(self, cursor: SubscriptionMetadata) -> int:
         """A cursor has nothing outstanding, so its backlog gives its offset."""
-        return self._queue.topic(cursor.topic).tail - self._queue.backlog(cursor.name).messages
+        topic, backlog = await existing_topic(self._queue, cursor.topic), await self._queue.backlog(cursor.name)
+        return topic.tail - backlog.messages
+
+
+async def existing_topic(queue: Queue, key: str | int) -> TopicMetadata:
+    topic = await queue.find_topic(key)
+    if topic is None:
+        raise NotFoundError(f"Topic not found: {key}")
+    return topic

@@ -13,7 +13,7 @@ from penstock.broker.model import TopicOptions
 from penstock.doors.flight import codec
 from penstock.doors.flight.cursors import Cursor, Cursors
 from penstock.doors.flight.ipc import Decided, Decision, pack, unpack
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 
 KIND = "flight.decision"
@@ -22,7 +22,7 @@ KEEP_SECONDS = 86400  # rows without a decision are kept so long, whatever the s
 
 
 class Decisions:
-    def __init__(self, queue: AsyncMessageQueue, names: codec.Names, cursors: Cursors) -> None:
+    def __init__(self, queue: Queue, names: codec.Names, cursors: Cursors) -> None:
         self._queue = queue
         self._cursors = cursors
         self.topic = names.topic(TOPIC_ID)
@@ -41,8 +41,8 @@ class Decisions:
         if not asked.query or len(asked.query) > 200:
             raise InvalidArgumentError("stage.decide: a query has a name of 1 to 200 characters")
         ranges = [(part.first, part.first + part.rows) for parts in asked.parts for part in parts if part.rows]
-        self._check_staged(ranges)
-        known = self._get(asked.query)
+        await self._check_staged(ranges)
+        known = await self._get(asked.query)
         if known is not None and known.epoch > asked.epoch:
             raise FailedPreconditionError(f"Query {asked.query} is at epoch {known.epoch}; epoch {asked.epoch} is over")
         if known is not None and known.epoch == asked.epoch:
@@ -56,34 +56,32 @@ class Decisions:
 
     async def unfinished(self, body: bytes) -> Decision | None:
         """The decision of a query whose rows are not all copied yet."""
-        known = self._get(unpack(body, str))
+        known = await self._get(unpack(body, str))
         return await self._held(known) if known is not None and not known.finished else None
 
     async def finish(self, body: bytes) -> None:
         """All rows of a decision are copied."""
         query, epoch = unpack(body, tuple[str, int])
-        known = self._get(query)
+        known = await self._get(query)
         if known is not None and known.epoch == epoch and not known.finished:
             await self._queue.put_document(KIND, query, pack(Decision(query, epoch, known.ranges, finished=True)))
         await self._cursors.release(self._cursor(query).consumer)
 
     async def last(self, asked: codec.StageLast) -> dict[str, Any]:
-        known = self._get(asked.query)
+        known = await self._get(asked.query)
         return {"epoch": None if known is None else known.epoch}
 
-    def unfinished_queries(self) -> list[str]:
-        bodies = self._queue.documents(KIND)
+    async def unfinished_queries(self) -> list[str]:
+        bodies = await self._queue.documents(KIND)
         return [query for query, body in bodies.items() if not unpack(body, Decision).finished]
 
-    def _get(self, query: str) -> Decision | None:
-        body = self._queue.document(KIND, query)
+    async def _get(self, query: str) -> Decision | None:
+        body = await self._queue.document(KIND, query)
         return unpack(body, Decision) if body is not None else None
 
-    def _check_staged(self, ranges: list[tuple[int, int]]) -> None:
-        head = tail = 0
-        if ranges and self._queue.topic_exists(self.topic):
-            topic = self._queue.topic(self.topic)
-            head, tail = topic.head, topic.tail
+    async def _check_staged(self, ranges: list[tuple[int, int]]) -> None:
+        topic = await self._queue.find_topic(self.topic) if ranges else None
+        head, tail = (topic.head, topic.tail) if topic is not None else (0, 0)
         for first, until in ranges:
             if not head <= first < until <= tail:
                 raise InvalidArgumentError(f"stage.decide: no rows are staged from {first} to {until}")

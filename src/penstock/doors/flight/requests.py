@@ -16,15 +16,13 @@ import msgspec
 
 from penstock.broker.facts import Published, TopicDeleted
 from penstock.broker.model import SECOND, Draft, Message
-from penstock.broker.publishing import Once
 from penstock.doors.flight import codec
-from penstock.doors.flight.cursors import Cursors
+from penstock.doors.flight.cursors import Cursors, existing_topic
 from penstock.doors.flight.decisions import Decisions
 from penstock.doors.flight.ipc import Publish, PublishResult, Rows, TopicBounds, pack, unpack
 from penstock.doors.flight.link import Frame
 from penstock.doors.flight.partial_publishes import PartialPublishes
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import TopicMetadata
+from penstock.engine.port import Once, Queue, TopicMetadata
 from penstock.errors import AlreadyExistsError, InternalError, InvalidArgumentError, PenstockError, where
 from penstock.journal.codec import encode_messages
 from penstock.journal.port import StoredBatch
@@ -42,7 +40,7 @@ _bounds_fields = attrgetter(*TopicBounds.__struct_fields__)
 
 
 class Requests:
-    def __init__(self, queue: AsyncMessageQueue, project: str, log: logging.Logger, budget: Budget) -> None:
+    def __init__(self, queue: Queue, project: str, log: logging.Logger, budget: Budget) -> None:
         self._queue = queue
         self._names = codec.Names(project)
         self._log = log
@@ -100,7 +98,7 @@ class Requests:
         loop = asyncio.get_running_loop()
         until = loop.time() + (asked.wait_seconds if after else 0)
         while True:
-            found = self._topics(names, missing_ok=asked.missing_ok)
+            found = await self._topics(names, missing_ok=asked.missing_ok)
             left = until - loop.time()
             if left <= 0 or self.waiters.closed or any(each.tail > after.get(each.name, each.tail) for each in found):
                 break
@@ -115,14 +113,17 @@ class Requests:
 
     async def _topic_bounds(self, body: bytes) -> list[TopicBounds]:
         names, missing_ok = unpack(body, tuple[list[str] | None, bool])
-        found = [TopicBounds(*_bounds_fields(topic)) for topic in self._topics(names, missing_ok=missing_ok)]
+        found = [TopicBounds(*_bounds_fields(topic)) for topic in await self._topics(names, missing_ok=missing_ok)]
         await self._queue.commit()
         return found
 
-    def _topics(self, names: list[str] | None, *, missing_ok: bool) -> list[TopicMetadata]:
+    async def _topics(self, names: list[str] | None, *, missing_ok: bool) -> list[TopicMetadata]:
         if names is None:
-            return self._queue.topics()
-        return [self._queue.topic(name) for name in names if not missing_ok or self._queue.topic_exists(name)]
+            return await self._queue.topics()
+        if not missing_ok:
+            return [await existing_topic(self._queue, name) for name in names]
+        found = [await self._queue.find_topic(name) for name in names]
+        return [each for each in found if each is not None]
 
     async def _find(self, asked: codec.Find) -> dict[str, Any]:
         offsets = {}
@@ -143,7 +144,8 @@ class Requests:
     async def _read(self, body: bytes) -> StoredBatch | None:
         """The first messages of a range: as many as one frame should carry."""
         topic, first, until = unpack(body, tuple[int, int, int])
-        messages = await self._queue.read(self._queue.topic_name(topic), first, min(until, first + SLICE_ROWS))
+        name = (await existing_topic(self._queue, topic)).name
+        messages = await self._queue.read(name, first, min(until, first + SLICE_ROWS))
         chosen = _first_bytes(messages, SLICE_BYTES)
         return StoredBatch(chosen[0].offset, chosen[-1].offset + 1, encode_messages(chosen)) if chosen else None
 
@@ -156,8 +158,7 @@ class Requests:
             drafts = [draft for rows in (*earlier, asked.rows) for draft in rows.drafts]
             sizes = [size for rows in (*earlier, asked.rows) for size in rows.sizes]
         once = Once(asked.producer, asked.epoch, asked.sequence) if asked.producer else None
-        appended = self._queue.decide_publish(asked.topic, drafts, once, sizes)
-        await self._queue.committed()
+        appended = await self._queue.publish(asked.topic, drafts, once, sizes=sizes)
         # Only a publish that was stored has a time: one without is repeated.
         return pack(PublishResult(appended.first, appended.total, bool(appended.total) and not appended.at))
 

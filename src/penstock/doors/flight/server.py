@@ -25,7 +25,7 @@ from penstock.doors.flight.link import Frame, ServerEnd
 from penstock.doors.flight.options import FlightOptions
 from penstock.doors.flight.requests import Requests
 from penstock.doors.port import join_address
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
 from penstock.wire.trust import server_context
@@ -50,7 +50,7 @@ class FlightDoor:
         *,
         host: str,
         port: int,
-        queue: AsyncMessageQueue,
+        queue: Queue,
         log: logging.Logger,
         project: str,
         data: str | None = None,  # the folder of the store; None: everything is in memory
@@ -110,7 +110,7 @@ class FlightDoor:
     async def _open(self, handover: Handover) -> None:
         """Start a reader process; returns when it listens."""
         self._child = ChildProcess(self._requests, self._log, lambda: self._release_port(handover))
-        unfinished = self._requests.decisions.unfinished_queries()
+        unfinished = await self._requests.decisions.unfinished_queries()
         await self._child.start(msgspec.structs.replace(self._hello, unfinished=unfinished))
         await asyncio.to_thread(handover.hand_over)
 
@@ -122,7 +122,7 @@ class FlightDoor:
 
     async def _supervise(self, handover: Handover) -> None:
         """Start a reader process when the first client comes, and another when it ends."""
-        if not self._requests.decisions.unfinished_queries():
+        if not await self._requests.decisions.unfinished_queries():
             await handover.first_client()
         loop, pause = asyncio.get_running_loop(), BACKOFF_SECONDS[0]
         while not self._stopping:

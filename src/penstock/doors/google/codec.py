@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.broker.consuming import Delivery
 from penstock.broker.model import NO_ATTRIBUTES, SECOND, Draft
-from penstock.broker.publishing import Appended
+from penstock.engine.port import Appended, Delivery
 
 _VARINTS_KNOWN = 4096
 

@@ -9,8 +9,8 @@ import base64
 import json
 from typing import Any, NamedTuple
 
-from penstock.broker.consuming import Delivery
 from penstock.doors.google.deadletters import rfc3339
+from penstock.engine.port import Delivery
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _OURS = frozenset(

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Iterable
 
 from penstock.broker import facts as f
-from penstock.broker.consuming import Delivery
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Delivery, Queue
 
 UNLIMITED_MESSAGES = 50_000  # what a stream without a limit may hold all the same
 UNLIMITED_BYTES = 512 << 20
@@ -77,7 +76,7 @@ class FlowControl:
         if not streams:
             self._by_subscription.pop(subscription, None)
 
-    def follow(self, queue: AsyncMessageQueue) -> None:
+    def follow(self, queue: Queue) -> None:
         queue.on([f.Acked, f.Removed, f.Returned], self._on_settled)
         queue.on([f.Sought, f.Detached, f.SubscriptionDeleted, f.SubscriptionChanged], self._on_changed)
 

@@ -10,23 +10,23 @@ from penstock.doors.google.errors import CallError, Code, bad_argument, invalid,
 from penstock.doors.google.messages import Policy, TestIamPermissionsResponse
 from penstock.doors.google.names import bad_name
 from penstock.doors.google.schemas import Schemas
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 
 KIND = "google.policy"
 NO_POLICY_ETAG = b"\x00\x20\x01"  # "ACAB" in base64, as production says it
 
 
 class Policies:
-    def __init__(self, queue: AsyncMessageQueue, schemas: Schemas) -> None:
+    def __init__(self, queue: Queue, schemas: Schemas) -> None:
         self._queue = queue
         self._schemas = schemas
 
     async def get(self, request: Any, context: Context) -> Any:
-        return self._policy(self._found(request.resource))
+        return await self._policy(await self._found(request.resource))
 
     async def set(self, request: Any, context: Context) -> Any:
-        key = self._found(request.resource)
-        current, policy = self._policy(key), request.policy
+        key = await self._found(request.resource)
+        current, policy = await self._policy(key), request.policy
         if policy.etag and policy.etag != current.etag:
             raise CallError(Code.ABORTED, "The policy was changed by someone else; read it again.")
         if any(not binding.role or not binding.members for binding in policy.bindings):
@@ -39,34 +39,34 @@ class Policies:
     async def test(self, request: Any, context: Context) -> Any:
         if any("*" in permission for permission in request.permissions):
             raise invalid("Permissions with wildcards are not allowed.")
-        there = self._key(request.resource) is not None
+        there = await self._key(request.resource) is not None
         return TestIamPermissionsResponse(permissions=request.permissions if there else [])
 
-    def _policy(self, key: str) -> Any:
-        kept = self._queue.document(KIND, key)
+    async def _policy(self, key: str) -> Any:
+        kept = await self._queue.document(KIND, key)
         return Policy(etag=NO_POLICY_ETAG) if kept is None else Policy.FromString(kept)
 
-    def _found(self, resource: str) -> str:
-        key = self._key(resource)
+    async def _found(self, resource: str) -> str:
+        key = await self._key(resource)
         if key is None:
             raise not_found(resource)
         return key
 
-    def _key(self, resource: str) -> str | None:
+    async def _key(self, resource: str) -> str | None:
         """The name of a resource and which one of that name it is; None if it is not there."""
         parts, queue = resource.split("/"), self._queue
         if len(parts) != 4 or parts[0] != "projects":
             raise bad_name(resource)
         number: object = None
-        if parts[2] == "topics" and queue.topic_exists(resource):
-            number = queue.topic(resource).number
-        elif parts[2] == "subscriptions" and queue.subscription_exists(resource):
-            number = queue.subscription(resource).number
+        if parts[2] in ("topics", "subscriptions"):
+            find = queue.find_topic if parts[2] == "topics" else queue.find_subscription
+            found = await find(resource)
+            number = found.number if found is not None else None
         elif parts[2] == "snapshots":
-            number = {snapshot.name: snapshot.at for snapshot in queue.snapshots()}.get(resource)
+            number = {snapshot.name: snapshot.at for snapshot in await queue.snapshots()}.get(resource)
         elif parts[2] == "schemas":
-            revisions = self._schemas.revisions(resource)
+            revisions = await self._schemas.revisions(resource)
             number = revisions[0].revision_id if revisions else None
-        elif parts[2] not in ("topics", "subscriptions"):
+        else:
             raise bad_name(resource)
         return None if number is None else f"{resource}#{number}"

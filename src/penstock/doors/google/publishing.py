@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from penstock.broker.model import Draft
 from penstock.doors.google import codec, names, ranges
 from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import CallError, invalid, not_found
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import TopicMetadata
+from penstock.engine.port import Queue, TopicMetadata
 
 MESSAGES_MAX = 1000
 REQUEST_BYTES_MAX = 10_000_000
@@ -31,23 +30,21 @@ MIXED_KEYS = (
 
 
 class Publishing:
-    def __init__(self, queue: AsyncMessageQueue, validate: Callable[[TopicMetadata, list[Draft]], list[Draft]]) -> None:
+    def __init__(self, queue: Queue, validate: Callable[[TopicMetadata, list[Draft]], Awaitable[list[Draft]]]) -> None:
         """`validate` holds drafts against the schema of their topic, and gives back what is to be published."""
         self._queue = queue
         self._validate = validate
 
     async def publish(self, request: Any, context: Context) -> bytes:
         name, queue = request.topic, self._queue
-        if not queue.topic_exists(name):
+        topic = await queue.find_topic(name)
+        if topic is None:
             raise not_found(names.topic(name))
         drafts = codec.drafts(request.messages)
         sizes = checked_sizes(drafts, context.size)
-        topic = queue.topic(name)
         if topic.options.extras:
-            drafts = self._validate(topic, drafts)
-        appended = queue.decide_publish(name, drafts, sizes=sizes)
-        await queue.committed()
-        return codec.publish_response(appended)
+            drafts = await self._validate(topic, drafts)
+        return codec.publish_response(await queue.publish(name, drafts, sizes=sizes))
 
 
 def checked_sizes(drafts: Sequence[Draft], size: int) -> list[int]:

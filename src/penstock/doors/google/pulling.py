@@ -6,20 +6,17 @@ receipts that are no longer good changes nothing and names them, so that the cli
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from penstock.broker.consuming import Delivery
 from penstock.broker.names import parse_receipt
-from penstock.doors.google import codec, names, ranges
+from penstock.doors.google import codec, ranges
 from penstock.doors.google.calls import Context
-from penstock.doors.google.errors import CallError, Code, bad_argument, failed_precondition, invalid, not_found
+from penstock.doors.google.errors import CallError, Code, bad_argument, failed_precondition, invalid
 from penstock.doors.google.messages import Empty
-from penstock.doors.google.subscriptions import is_detached, is_pushed
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import SubscriptionMetadata
+from penstock.doors.google.subscriptions import found, is_detached, is_pushed
+from penstock.engine.port import Queue, SubscriptionMetadata
 
 PULL_MESSAGES_MAX = 1000
 # Clients refuse answers of 4 MiB. What the broker counts as bytes leaves out the framing, at most some 900 KB of it.
@@ -38,61 +35,41 @@ PERMANENT = "PERMANENT_FAILURE_INVALID_ACK_ID"
 
 
 class Pulling:
-    def __init__(self, queue: AsyncMessageQueue) -> None:
+    def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._numbers = count(1)
-        self._waiting: set[asyncio.Future[list[Delivery]]] = set()
 
     async def pull(self, request: Any, context: Context) -> bytes:
         if request.max_messages <= 0:
             raise bad_argument("max_messages")
-        metadata = attached(self._queue, request.subscription)
-        pull = self._queue.pull(
+        metadata = await attached(self._queue, request.subscription)
+        deliveries = await self._queue.pull(
             metadata.name,
             min(request.max_messages, PULL_MESSAGES_MAX),
             max_bytes=RESPONSE_BYTES_MAX,
             wait_seconds=0 if request.return_immediately else wait_seconds(context.time_remaining()),
             holder=f"pull-{next(self._numbers)}",  # every caller on its own, as nobody says who it is
         )
-        deliveries = await self._unless_stopped(asyncio.ensure_future(pull))
         return codec.received_messages(deliveries, with_attempts=bool(metadata.options.dead_letter_topic))
 
-    async def _unless_stopped(self, pull: asyncio.Future[list[Delivery]]) -> list[Delivery]:
-        self._waiting.add(pull)
-        try:
-            await asyncio.wait([pull])
-            return pull.result()
-        except asyncio.CancelledError:
-            if pull.cancelled():
-                raise CallError(Code.UNAVAILABLE, "The server is stopping.") from None
-            pull.cancel()
-            raise
-        finally:
-            self._waiting.discard(pull)
-
-    def stop(self) -> None:
-        """The server stops: nobody waits for messages any longer."""
-        for pull in list(self._waiting):
-            pull.cancel()
-
     async def acknowledge(self, request: Any, context: Context) -> Any:
-        metadata = found(self._queue, request.subscription)
+        metadata = await found(self._queue, request.subscription)
         await self.ack(metadata, self._receipts(metadata, list(request.ack_ids), context))
         return Empty()
 
     async def modify_ack_deadline(self, request: Any, context: Context) -> Any:
-        metadata = found(self._queue, request.subscription)
+        metadata = await found(self._queue, request.subscription)
         ranges.within("ack_deadline_seconds", request.ack_deadline_seconds, 0, DEADLINE_MAX_SECONDS)
         receipts = self._receipts(metadata, list(request.ack_ids), context)
         await self.extend(metadata, receipts, request.ack_deadline_seconds)
         return Empty()
 
     async def ack(self, metadata: SubscriptionMetadata, receipts: list[str]) -> None:
-        self._check_exactly_once(metadata, receipts)
+        await self._check_exactly_once(metadata, receipts)
         refuse_malformed((await self._queue.ack(receipts)).malformed)
 
     async def extend(self, metadata: SubscriptionMetadata, receipts: list[str], seconds: int) -> None:
-        self._check_exactly_once(metadata, receipts)
+        await self._check_exactly_once(metadata, receipts)
         refuse_malformed((await self._queue.extend(receipts, seconds)).malformed)
 
     def _receipts(self, metadata: SubscriptionMetadata, receipts: list[str], context: Context) -> list[str]:
@@ -102,10 +79,10 @@ class Pulling:
             raise bad_argument("ack_ids")
         return own_receipts(metadata, receipts)
 
-    def _check_exactly_once(self, metadata: SubscriptionMetadata, receipts: Sequence[str]) -> None:
+    async def _check_exactly_once(self, metadata: SubscriptionMetadata, receipts: Sequence[str]) -> None:
         if not metadata.options.exactly_once:
             return
-        examined = self._queue.examine(receipts)
+        examined = await self._queue.examine(receipts)
         stale = examined.stale + examined.malformed
         if stale:
             listed = stale[: max(1, DETAILS_BYTES_MAX // (max(map(len, stale)) + len(PERMANENT) + 8))]
@@ -136,15 +113,9 @@ def wait_seconds(remaining: float | None) -> float:
     return max(0.0, remaining - min(PULL_MARGIN_SECONDS, remaining / 2))
 
 
-def found(queue: AsyncMessageQueue, name: str) -> SubscriptionMetadata:
-    if not queue.subscription_exists(name):
-        raise not_found(names.subscription(name))
-    return queue.subscription(name)
-
-
-def attached(queue: AsyncMessageQueue, name: str) -> SubscriptionMetadata:
+async def attached(queue: Queue, name: str) -> SubscriptionMetadata:
     """A subscription that may be pulled: one without its topic may be, and gives nothing."""
-    metadata = found(queue, name)
+    metadata = await found(queue, name)
     if metadata.detached and is_detached(metadata):
         raise failed_precondition("The subscription is detached from its topic.")
     if is_pushed(metadata):

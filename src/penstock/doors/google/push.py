@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from penstock.broker import facts as f
-from penstock.broker.consuming import Delivery
 from penstock.doors.google.endpoints import DeniedError, parse
 from penstock.doors.google.envelope import seal
 from penstock.doors.google.errors import CallError
@@ -20,8 +19,7 @@ from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.messages import Subscription
 from penstock.doors.google.tokens import Tokens
 from penstock.doors.google.topics import kept_settings
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import SubscriptionMetadata
+from penstock.engine.port import Delivery, Queue, SubscriptionMetadata
 from penstock.errors import NotFoundError, PenstockError, where
 
 ACKING = frozenset({102, 200, 201, 202, 204})
@@ -44,13 +42,13 @@ class Plan(NamedTuple):
 class Push:
     """All push subscriptions. Watches the broker's facts."""
 
-    def __init__(self, queue: AsyncMessageQueue, client: HttpClient, tokens: Tokens, log: logging.Logger) -> None:
+    def __init__(self, queue: Queue, client: HttpClient, tokens: Tokens, log: logging.Logger) -> None:
         self._queue = queue
         self._client = client
         self._tokens = tokens
         self._log = log
         self._running: dict[int, tuple[Plan, asyncio.Task[None]]] = {}  # by the number of the subscription
-        self._names: dict[int, str] = {}  # of subscriptions that changed; empty: it is gone
+        self._numbers: set[int] = set()  # of subscriptions that changed
         self._all = False  # any may have changed
         self._changed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -73,7 +71,7 @@ class Push:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _on_change(self, fact: Any) -> None:
-        self._names[fact.subscription] = self._queue.subscription_name(fact.subscription)
+        self._numbers.add(fact.subscription)
         self._changed.set()
 
     def _look_at_all(self) -> None:
@@ -86,23 +84,22 @@ class Push:
             await self._changed.wait()
             self._changed.clear()
             try:
-                self._follow()
+                await self._follow()
             except Exception as error:  # noqa: BLE001 - one subscription that cannot be read must not end all pushing
                 self._log.error("push could not follow its subscriptions: %s", where(error))
                 await asyncio.sleep(PAUSE_MAX_SECONDS)
                 self._look_at_all()
 
-    def _follow(self) -> None:
-        changed, self._names = self._names, {}
+    async def _follow(self) -> None:
+        changed, self._numbers = self._numbers, set()
         if self._all:
             self._all = False
-            found = {each.number: each for each in self._queue.subscriptions()}
-            changed = dict.fromkeys([*self._running, *found], "")
+            found = {each.number: each for each in await self._queue.subscriptions()}
+            for number in {*self._running, *found}:
+                self._adapt(number, found.get(number))
         else:
-            exists, look_up = self._queue.subscription_exists, self._queue.subscription
-            found = {number: look_up(name) for number, name in changed.items() if name and exists(name)}
-        for number in changed:
-            self._adapt(number, found.get(number))
+            for number in changed:
+                self._adapt(number, await self._queue.find_subscription(number))
 
     def _adapt(self, number: int, metadata: SubscriptionMetadata | None) -> None:
         plan = plan_of(metadata) if metadata is not None else None
@@ -131,7 +128,7 @@ class Pusher:
     """One subscription."""
 
     def __init__(
-        self, queue: AsyncMessageQueue, client: HttpClient, tokens: Tokens, log: logging.Logger, name: str, plan: Plan
+        self, queue: Queue, client: HttpClient, tokens: Tokens, log: logging.Logger, name: str, plan: Plan
     ) -> None:
         self._queue = queue
         self._client = client

@@ -79,7 +79,7 @@ class Rest:
         calls: Calls,
         origins: Origins,
         reset: Callable[[], Awaitable[None]] | None,
-        documents: dict[str, Callable[[], bytes]],
+        documents: dict[str, Callable[[], Awaitable[bytes]]],
     ) -> None:
         """`reset` forgets everything, where that is allowed; `documents` are JSON files by their path."""
         self._calls = calls
@@ -120,7 +120,7 @@ class Rest:
             self._calls.log.warning("POST /reset: everything is forgotten")
             return Response(200, (PLAIN,), b"Resetting...\n")
         if request.path in self._documents and request.method == "GET":
-            return Response(200, (JSON,), self._documents[request.path]())
+            return Response(200, (JSON,), await self._documents[request.path]())
         return error_response(CallError(Code.NOT_FOUND, f"There is no {request.method} {request.path[:200]}."))
 
     async def _call(self, found: Match, request: Request) -> Response:

@@ -21,7 +21,7 @@ from penstock.doors.google.errors import (
 from penstock.doors.google.messages import Empty, Schema, Topic, response
 from penstock.doors.google.topics import EXTRAS, kept_settings, settings_to_keep
 from penstock.doors.google.validation import compile_schema, fits
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 
 KIND = "google.schema"
 DEFINITION_BYTES_MAX = 300 << 10
@@ -33,7 +33,7 @@ _Revisions = response("ListSchemaRevisionsResponse")  # also the form in which r
 
 
 class Schemas:
-    def __init__(self, queue: AsyncMessageQueue, now: Callable[[], int]) -> None:
+    def __init__(self, queue: Queue, now: Callable[[], int]) -> None:
         self._queue = queue
         self._now = now
 
@@ -42,13 +42,13 @@ class Schemas:
     async def create(self, request: Any, context: Context) -> Any:
         parent = names.check_project(request.parent)
         name = names.check(f"{parent}/schemas/{request.schema_id or f's-{secrets.token_hex(12)}'}", "schemas")
-        if self._queue.document(KIND, name) is not None:
+        if await self._queue.document(KIND, name) is not None:
             raise already_exists(name)
         check_definition(request.schema)
         return await self._keep(name, [self._revision(name, request.schema)])
 
     async def commit(self, request: Any, context: Context) -> Any:
-        revisions = self._found(request.name)
+        revisions = await self._found(request.name)
         if request.schema.type != revisions[-1].type:
             raise invalid("The type of a schema cannot change.")
         if request.schema.name and request.schema.name != request.name:
@@ -57,7 +57,7 @@ class Schemas:
         return await self._add(request.name, revisions, request.schema)
 
     async def rollback(self, request: Any, context: Context) -> Any:
-        revisions = self._found(request.name)
+        revisions = await self._found(request.name)
         if not request.revision_id:
             raise bad_argument("revision_id")
         return await self._add(request.name, revisions, _chosen(revisions, request.name, request.revision_id))
@@ -83,29 +83,29 @@ class Schemas:
 
     async def get(self, request: Any, context: Context) -> Any:
         name, revision = parted(request.name)
-        revisions = self._found(name)
+        revisions = await self._found(name)
         return viewed(_chosen(revisions, name, revision) if revision else revisions[-1], request.view or FULL)
 
     async def list(self, request: Any, context: Context) -> Any:
         prefix = f"{names.check_project(request.parent)}/schemas/"
-        known = [name for name in self._queue.documents(KIND) if name.startswith(prefix)]
+        known = [name for name in await self._queue.documents(KIND) if name.startswith(prefix)]
         chosen, token = paging.page(known, request.page_size, request.page_token)
-        listed = [viewed(self.revisions(name)[-1], request.view or BASIC) for name in chosen]
+        listed = [viewed((await self.revisions(name))[-1], request.view or BASIC) for name in chosen]
         return response("ListSchemasResponse")(schemas=listed, next_page_token=token)
 
     async def list_revisions(self, request: Any, context: Context) -> Any:
-        revisions = self._found(request.name)[::-1]  # the newest first
+        revisions = (await self._found(request.name))[::-1]  # the newest first
         order = {f"{place:04}": revision for place, revision in enumerate(revisions)}
         chosen, token = paging.page(order, request.page_size, request.page_token)
         listed = [viewed(order[place], request.view or BASIC) for place in chosen]
         return _Revisions(schemas=listed, next_page_token=token)
 
-    def revisions(self, name: str) -> Revisions:
+    async def revisions(self, name: str) -> Revisions:
         """Oldest first; empty if there is no such schema."""
-        return list(_Revisions.FromString(self._queue.document(KIND, name) or b"").schemas)
+        return list(_Revisions.FromString(await self._queue.document(KIND, name) or b"").schemas)
 
-    def _found(self, name: str) -> Revisions:
-        revisions = self.revisions(name)
+    async def _found(self, name: str) -> Revisions:
+        revisions = await self.revisions(name)
         if not revisions:
             raise not_found(names.check(name, "schemas"))
         return revisions
@@ -114,7 +114,7 @@ class Schemas:
 
     async def delete_revision(self, request: Any, context: Context) -> Any:
         name, revision = parted(request.name)
-        revisions = self._found(name)
+        revisions = await self._found(name)
         if not revision and not request.revision_id:
             raise bad_argument("revision_id")
         unwanted = _chosen(revisions, name, revision or request.revision_id)
@@ -123,14 +123,14 @@ class Schemas:
         return await self._keep(name, [each for each in revisions if each is not unwanted])
 
     async def delete(self, request: Any, context: Context) -> Any:
-        self._found(request.name)
+        await self._found(request.name)
         await self._queue.remove_document(KIND, request.name)
         await self._forget_in_topics(request.name)
         return Empty()
 
     async def _forget_in_topics(self, name: str) -> None:
         """A schema made anew under the same name is another one."""
-        for topic in self._queue.topics():
+        for topic in await self._queue.topics():
             kept = kept_settings(topic.options.extras, Topic)
             if kept.schema_settings.schema == name:
                 kept.schema_settings.schema = names.DELETED_SCHEMA
@@ -149,7 +149,7 @@ class Schemas:
         which = request.WhichOneof("schema_spec")
         if which == "name":
             name, revision = parted(request.name)
-            revisions = self._found(name)
+            revisions = await self._found(name)
             schema = _chosen(revisions, name, revision) if revision else revisions[-1]
         elif which == "schema":
             schema = request.schema
@@ -162,9 +162,9 @@ class Schemas:
             raise invalid("Message failed schema validation.")
         return response("ValidateMessageResponse")()
 
-    def check_settings(self, settings: Any) -> None:
+    async def check_settings(self, settings: Any) -> None:
         """Whether a topic may use these SchemaSettings."""
-        revisions = self._found(settings.schema)
+        revisions = await self._found(settings.schema)
         if not settings.encoding:
             raise bad_argument("schema_settings.encoding")
         for revision in (settings.first_revision_id, settings.last_revision_id):

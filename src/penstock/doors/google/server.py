@@ -28,7 +28,7 @@ from penstock.doors.google.restcalls import RestCall
 from penstock.doors.google.services import Services, methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer
 from penstock.wire.serving import Connections, address_of
@@ -45,7 +45,7 @@ class GoogleDoor:
         *,
         host: str,
         port: int,
-        queue: AsyncMessageQueue,
+        queue: Queue,
         condition: Condition,
         log: logging.Logger,
         options: GoogleOptions | None = None,
@@ -119,7 +119,6 @@ class GoogleDoor:
         # GOAWAY first: a client that gets it after its stream has ended opens the next one here again.
         self.connections.wind_down()
         self._calls.end_streams()
-        self._services.pulling.stop()
         await self._push.stop()
         if not await self._http1.stop(grace_seconds):  # which closes those of HTTP/2 as well
             for task in list(self._calls.tasks):

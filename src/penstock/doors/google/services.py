@@ -22,7 +22,7 @@ from penstock.doors.google.streaming import StreamingPull
 from penstock.doors.google.subscriptions import Subscriptions
 from penstock.doors.google.topics import Topics
 from penstock.doors.google.validation import Validation
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 
 PUBLISHER = "google.pubsub.v1.Publisher"
 SUBSCRIBER = "google.pubsub.v1.Subscriber"
@@ -35,7 +35,7 @@ _EMPTY = "google.protobuf.Empty"
 class Services:
     """The parts of this door that do the work, each handed what it needs."""
 
-    def __init__(self, queue: AsyncMessageQueue, check_endpoint: Callable[[Any], None]) -> None:
+    def __init__(self, queue: Queue, check_endpoint: Callable[[Any], None]) -> None:
         self.flow_control = FlowControl()
         self.schemas = Schemas(queue, queue.clock.now)
         self.topics = Topics(queue, self.schemas.check_settings)

@@ -13,7 +13,6 @@ import asyncio
 from itertools import count
 from typing import Any
 
-from penstock.broker.consuming import Delivery
 from penstock.doors.google import codec
 from penstock.doors.google.calls import StreamingCall
 from penstock.doors.google.errors import CallError, Code, invalid, not_found
@@ -24,13 +23,11 @@ from penstock.doors.google.pulling import (
     RESPONSE_BYTES_MAX,
     Pulling,
     attached,
-    found,
     own_receipts,
     refuse_malformed,
 )
-from penstock.doors.google.subscriptions import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import SubscriptionMetadata
+from penstock.doors.google.subscriptions import ACK_DEADLINE_MAX_SECONDS, ACK_DEADLINE_MIN_SECONDS, found
+from penstock.engine.port import Delivery, Leased, Queue, SubscriptionMetadata
 from penstock.errors import NotFoundError
 
 MESSAGES_AT_ONCE = 1000
@@ -38,7 +35,7 @@ WAIT_SECONDS = 60.0
 
 
 class StreamingPull:
-    def __init__(self, queue: AsyncMessageQueue, flow_control: FlowControl, pulling: Pulling) -> None:
+    def __init__(self, queue: Queue, flow_control: FlowControl, pulling: Pulling) -> None:
         self._queue = queue
         self._flow_control = flow_control
         self._pulling = pulling
@@ -50,7 +47,7 @@ class StreamingPull:
         if first is None:
             raise invalid("The first message must set subscription.")
         check_first(first)
-        metadata = attached(self._queue, first.subscription)
+        metadata = await attached(self._queue, first.subscription)
         outstanding = Outstanding(first.max_outstanding_messages, first.max_outstanding_bytes)
         holder = self._holder(metadata.number, first.client_id)
         listener = Listener(self._queue, self._pulling, call, metadata.name, first, outstanding, holder)
@@ -74,7 +71,7 @@ class Listener:
 
     def __init__(
         self,
-        queue: AsyncMessageQueue,
+        queue: Queue,
         pulling: Pulling,
         call: StreamingCall,
         name: str,
@@ -88,7 +85,7 @@ class Listener:
         self._name = name
         self._outstanding = outstanding
         self._deadline_seconds = first.stream_ack_deadline_seconds
-        self._batches: asyncio.Queue[tuple[list[Delivery], asyncio.Future[None] | None]] = asyncio.Queue(1)
+        self._batches: asyncio.Queue[Leased] = asyncio.Queue(1)
         self._unsent: list[list[Delivery]] = []  # batches on their way to the client
         self._holder = holder
         self._answers_pings = first.protocol_version >= 1
@@ -114,39 +111,31 @@ class Listener:
     async def _pull(self) -> None:
         """Lease batch after batch; while one is on its way to the disk the next is chosen."""
         while True:
-            metadata = attached(self._queue, self._name)
-            if metadata.detached or self._outstanding.room_messages <= 0:
-                await self._outstanding.changed()
+            metadata, held = await attached(self._queue, self._name), self._outstanding
+            if metadata.detached or held.room_messages <= 0:
+                await held.changed()
                 continue
-            deliveries, committed = await self._next_batch()
-            if deliveries:
-                self._unsent.append(deliveries)
-                self._outstanding.add(deliveries)
-                await self._batches.put((deliveries, committed))
-
-    async def _next_batch(self) -> tuple[list[Delivery], asyncio.Future[None] | None]:
-        """A batch and what to wait for before it may leave; nothing, if something else happened first."""
-        queue, held = self._queue, self._outstanding
-        most, most_bytes = min(held.room_messages, MESSAGES_AT_ONCE), min(held.room_bytes, RESPONSE_BYTES_MAX)
-        seconds, holder = self._deadline_seconds, self._holder
-        at_hand = queue.decide_pull(self._name, most, lease_seconds=seconds, max_bytes=most_bytes, holder=holder)
-        if at_hand.deliveries:
-            return at_hand.deliveries, queue.committed()
-        if at_hand.need is not None or at_hand.more:
-            read = await queue.pull(self._name, most, lease_seconds=seconds, max_bytes=most_bytes, holder=holder)
-            return read, None
-        await queue.wait_for_messages(self._name, WAIT_SECONDS)
-        return [], None
+            leased = await self._queue.lease(
+                self._name,
+                min(held.room_messages, MESSAGES_AT_ONCE),
+                lease_seconds=self._deadline_seconds,
+                max_bytes=min(held.room_bytes, RESPONSE_BYTES_MAX),
+                wait_seconds=WAIT_SECONDS,
+                holder=self._holder,
+            )
+            if leased.deliveries:
+                self._unsent.append(leased.deliveries)
+                held.add(leased.deliveries)
+                await self._batches.put(leased)
 
     async def _write(self) -> None:
         while True:
-            deliveries, committed = await self._batches.get()
-            if committed is not None:
-                await committed
-            options = found(self._queue, self._name).options
-            messages = codec.received_messages(deliveries, with_attempts=bool(options.dead_letter_topic))
+            leased = await self._batches.get()
+            await leased.durable
+            options = (await found(self._queue, self._name)).options
+            messages = codec.received_messages(leased.deliveries, with_attempts=bool(options.dead_letter_topic))
             await self._call.send(messages + self._properties(options))
-            self._unsent.remove(deliveries)
+            self._unsent.remove(leased.deliveries)
 
     def _properties(self, options: Any) -> bytes:
         return codec.subscription_properties(exactly_once=options.exactly_once, ordering=options.ordering)
@@ -161,10 +150,10 @@ class Listener:
             if request.ack_ids or request.modify_deadline_ack_ids:
                 await self._settle(request)
             elif self._answers_pings and not request.stream_ack_deadline_seconds:
-                await self._call.send(self._properties(found(self._queue, self._name).options))
+                await self._call.send(self._properties((await found(self._queue, self._name)).options))
 
     async def _settle(self, request: Any) -> None:
-        metadata = found(self._queue, self._name)
+        metadata = await found(self._queue, self._name)
         confirmations = StreamingPullResponse()
         if request.ack_ids:
             await self._ack(metadata, list(request.ack_ids), confirmations.acknowledge_confirmation)
@@ -175,7 +164,7 @@ class Listener:
 
     async def _ack(self, metadata: SubscriptionMetadata, receipts: list[str], confirmation: Any) -> None:
         own = own_receipts(metadata, receipts)
-        bad = set(self._queue.examine(own).stale) if metadata.options.exactly_once else set()
+        bad = set((await self._queue.examine(own)).stale) if metadata.options.exactly_once else set()
         good = [receipt for receipt in own if receipt not in bad]
         refuse_malformed((await self._queue.ack(good)).malformed)
         confirmation.ack_ids.extend(good)
@@ -184,7 +173,7 @@ class Listener:
     async def _extend(self, metadata: SubscriptionMetadata, request: Any, confirmation: Any) -> None:
         receipts = list(request.modify_deadline_ack_ids)
         own = set(own_receipts(metadata, receipts))
-        bad = set(self._queue.examine(list(own)).stale) if metadata.options.exactly_once else set()
+        bad = set((await self._queue.examine(list(own))).stale) if metadata.options.exactly_once else set()
         by_seconds: dict[int, list[str]] = {}
         for receipt, seconds in zip(receipts, request.modify_deadline_seconds, strict=True):
             if receipt in own and receipt not in bad:

@@ -33,8 +33,7 @@ from penstock.doors.google.topics import (
     kept_settings,
     settings_to_keep,
 )
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import SubscriptionMetadata
+from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata
 
 ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS = 10, 600
 RETENTION_SECONDS = 7 * ranges.DAY
@@ -93,10 +92,17 @@ def _has_endpoint(kept: str) -> bool:
     return bool(kept) and bool(kept_settings({EXTRAS: kept}, Subscription).push_config.push_endpoint)
 
 
+async def found(queue: Queue, name: str) -> SubscriptionMetadata:
+    metadata = await queue.find_subscription(name)
+    if metadata is None:
+        raise not_found(names.subscription(name))
+    return metadata
+
+
 # ---------------------------------------------------------------------- options -> Subscription
 
 
-def subscription_message(metadata: SubscriptionMetadata, queue: AsyncMessageQueue) -> Any:
+def subscription_message(metadata: SubscriptionMetadata, topic: TopicMetadata | None) -> Any:
     options = metadata.options
     subscription = kept_settings(options.extras, Subscription)
     subscription.name = metadata.name
@@ -114,10 +120,8 @@ def subscription_message(metadata: SubscriptionMetadata, queue: AsyncMessageQueu
     subscription.ClearField("tags")  # input only
     _add_durations(subscription, options)
     _add_policies(subscription, options)
-    if not metadata.detached and queue.topic_exists(metadata.topic):
-        retention = queue.topic(metadata.topic).options.retention_seconds
-        if retention:
-            ranges.set_duration(subscription.topic_message_retention_duration, retention)
+    if topic is not None and topic.options.retention_seconds:
+        ranges.set_duration(subscription.topic_message_retention_duration, topic.options.retention_seconds)
     return subscription
 
 
@@ -226,34 +230,34 @@ def _dead_letter(subscription: Any) -> dict[str, Any]:
 class Subscriptions:
     """The Subscriber service, as far as it is about subscriptions themselves."""
 
-    def __init__(self, queue: AsyncMessageQueue, check_endpoint: Callable[[Any], None]) -> None:
+    def __init__(self, queue: Queue, check_endpoint: Callable[[Any], None]) -> None:
         """`check_endpoint` gets every PushConfig and raises if it cannot be used."""
         self._queue = queue
         self._check_endpoint = check_endpoint
 
     async def create(self, request: Any, context: Context) -> Any:
-        check_exists(self._queue, request.topic)
+        await check_exists(self._queue, request.topic)
         if not request.name:
             request.name = names.made_up(names.project_of(request.topic), "subscriptions")
         name = names.subscription(request.name)
-        if self._queue.subscription_exists(name):
+        if await self._queue.find_subscription(name) is not None:
             raise already_exists(name)
         request.ClearField("detached")
         fill_version(request.push_config, VERSION)
-        options = self._options(request, SubscriptionOptions())
+        options = await self._options(request, SubscriptionOptions())
         metadata = await self._queue.create_subscription(name, request.topic, options)
-        return subscription_message(metadata, self._queue)
+        return await self._message(metadata)
 
     async def update(self, request: Any, context: Context) -> Any:
-        metadata = self.found(request.subscription.name)
-        current = subscription_message(metadata, self._queue)
+        metadata = await found(self._queue, request.subscription.name)
+        current = await self._message(metadata)
         subscription = merged(current, request.subscription, request.update_mask.paths, MUTABLE)
         fill_version(subscription.push_config, current.push_config.attributes.get(VERSION_KEY, VERSION))
         return await self._change(metadata, subscription)
 
     async def modify_push_config(self, request: Any, context: Context) -> Any:
-        metadata = self.found(request.subscription)
-        subscription = subscription_message(metadata, self._queue)
+        metadata = await found(self._queue, request.subscription)
+        subscription = await self._message(metadata)
         former = subscription.push_config.attributes.get(VERSION_KEY, VERSION)
         subscription.push_config.CopyFrom(request.push_config)
         fill_version(subscription.push_config, former)
@@ -261,34 +265,34 @@ class Subscriptions:
         return Empty()
 
     async def _change(self, metadata: SubscriptionMetadata, subscription: Any) -> Any:
-        options = self._options(subscription, metadata.options)
+        options = await self._options(subscription, metadata.options)
         changed = await self._queue.change_subscription(metadata.name, options)
-        return subscription_message(changed, self._queue)
+        return await self._message(changed)
 
-    def _options(self, subscription: Any, base: SubscriptionOptions) -> SubscriptionOptions:
+    async def _options(self, subscription: Any, base: SubscriptionOptions) -> SubscriptionOptions:
         self._check_endpoint(subscription.push_config)
         options = subscription_options(subscription, base)
         if options.dead_letter_topic != base.dead_letter_topic and options.dead_letter_topic:
-            check_exists(self._queue, options.dead_letter_topic)
+            await check_exists(self._queue, options.dead_letter_topic)
         return options
 
     async def get(self, request: Any, context: Context) -> Any:
-        return subscription_message(self.found(request.subscription), self._queue)
+        return await self._message(await found(self._queue, request.subscription))
 
     async def list(self, request: Any, context: Context) -> Any:
         prefix = f"{names.check_project(request.project)}/subscriptions/"
-        known = {each.name: each for each in self._queue.subscriptions() if each.name.startswith(prefix)}
+        known = {each.name: each for each in await self._queue.subscriptions() if each.name.startswith(prefix)}
         chosen, token = paging.page(known, request.page_size, request.page_token)
-        listed = [subscription_message(known[name], self._queue) for name in chosen]
+        listed = [await self._message(known[name]) for name in chosen]
         return response("ListSubscriptionsResponse")(subscriptions=listed, next_page_token=token)
 
     async def delete(self, request: Any, context: Context) -> Any:
-        name = self.found(request.subscription).name
+        name = (await found(self._queue, request.subscription)).name
         await self._queue.delete_subscription(name)
         return Empty()
 
     async def detach(self, request: Any, context: Context) -> Any:
-        metadata = self.found(request.subscription)
+        metadata = await found(self._queue, request.subscription)
         kept = kept_settings(metadata.options.extras, Subscription)
         kept.detached = True
         extras = {**metadata.options.extras, EXTRAS: settings_to_keep(kept, ())}
@@ -296,7 +300,6 @@ class Subscriptions:
         await self._queue.detach_subscription(metadata.name)
         return response("DetachSubscriptionResponse")()
 
-    def found(self, name: str) -> SubscriptionMetadata:
-        if not self._queue.subscription_exists(name):
-            raise not_found(names.subscription(name))
-        return self._queue.subscription(name)
+    async def _message(self, metadata: SubscriptionMetadata) -> Any:
+        topic = await self._queue.find_topic(metadata.topic) if not metadata.detached else None
+        return subscription_message(metadata, topic)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.broker.model import SECOND
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 
 KIND, NAME = "google.push-key", "rsa"
 ISSUER = "https://accounts.google.com"  # what the verifying libraries insist on
@@ -25,7 +25,7 @@ DISCOVERY_PATH = "/.well-known/openid-configuration"
 
 
 class Tokens:
-    def __init__(self, queue: AsyncMessageQueue, now: Callable[[], int]) -> None:
+    def __init__(self, queue: Queue, now: Callable[[], int]) -> None:
         self._queue = queue
         self._now = now
         self._key: Any = None
@@ -52,7 +52,7 @@ class Tokens:
     async def _private_key(self) -> Any:
         async with self._lock:
             if self._key is None:
-                kept = self._queue.document(KIND, NAME)
+                kept = await self._queue.document(KIND, NAME)
                 self._key = await asyncio.to_thread(_load if kept else _make, kept or b"")
                 if not kept:
                     await self._queue.put_document(KIND, NAME, _dump(self._key))
@@ -60,12 +60,12 @@ class Tokens:
 
     # ------------------------------------------------------------------ the public part
 
-    def certs(self) -> bytes:
+    async def certs(self) -> bytes:
         """The JSON Web Key Set; empty until a token was asked for."""
-        kept = self._queue.document(KIND, NAME)
+        kept = await self._queue.document(KIND, NAME)
         return json.dumps({"keys": [_public(_load(kept))] if kept else []}).encode()
 
-    def discovery(self, base: str) -> bytes:
+    async def discovery(self, base: str) -> bytes:
         algorithms = ["RS256"]
         content = {"issuer": ISSUER, "jwks_uri": f"{base}{CERTS_PATH}", "response_types_supported": ["id_token"]}
         content |= {"subject_types_supported": ["public"], "id_token_signing_alg_values_supported": algorithms}

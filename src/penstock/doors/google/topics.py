@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,7 @@ from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import already_exists, bad_argument, invalid, not_found
 from penstock.doors.google.masks import merged
 from penstock.doors.google.messages import Empty, Topic, response
-from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.views import TopicMetadata
+from penstock.engine.port import Queue, TopicMetadata
 
 EXTRAS = "google"  # the key of a door's own settings among a resource's extras
 LABELS_MAX, LABEL_MAX = 64, 63
@@ -110,64 +109,63 @@ def topic_options(topic: Any, base: TopicOptions) -> TopicOptions:
 class Topics:
     """The Publisher service, but for Publish."""
 
-    def __init__(self, queue: AsyncMessageQueue, check_schema: Callable[[Any], None]) -> None:
+    def __init__(self, queue: Queue, check_schema: Callable[[Any], Awaitable[None]]) -> None:
         """`check_schema` gets SchemaSettings and raises if they name what is not there."""
         self._queue = queue
         self._check_schema = check_schema
 
     async def create(self, request: Any, context: Context) -> Any:
         name = names.topic(request.name)
-        if self._queue.topic_exists(name):
+        if await self._queue.find_topic(name) is not None:
             raise already_exists(name)
         if request.HasField("schema_settings"):
-            self._check_schema(request.schema_settings)
+            await self._check_schema(request.schema_settings)
         return topic_message(await self._queue.create_topic(name, topic_options(request, TopicOptions())))
 
     async def update(self, request: Any, context: Context) -> Any:
-        metadata = self._found(request.topic.name)
+        metadata = await found_topic(self._queue, request.topic.name)
         topic = merged(topic_message(metadata), request.topic, request.update_mask.paths, MUTABLE)
         if topic.HasField("schema_settings") and topic.schema_settings.schema != names.DELETED_SCHEMA:
-            self._check_schema(topic.schema_settings)
+            await self._check_schema(topic.schema_settings)
         options = topic_options(topic, metadata.options)
         return topic_message(await self._queue.change_topic(metadata.name, options))
 
     async def get(self, request: Any, context: Context) -> Any:
-        return topic_message(self._found(request.topic))
+        return topic_message(await found_topic(self._queue, request.topic))
 
     async def list(self, request: Any, context: Context) -> Any:
         prefix = f"{names.check_project(request.project)}/topics/"
-        known = {topic.name: topic for topic in self._queue.topics() if topic.name.startswith(prefix)}
+        known = {topic.name: topic for topic in await self._queue.topics() if topic.name.startswith(prefix)}
         chosen, token = paging.page(known, request.page_size, request.page_token)
         return response("ListTopicsResponse")(
             topics=[topic_message(known[name]) for name in chosen], next_page_token=token
         )
 
     async def list_subscriptions(self, request: Any, context: Context) -> Any:
-        name = self._found(request.topic).name
-        readers = [subscription.name for subscription in self._queue.subscriptions(name)]
+        name = (await found_topic(self._queue, request.topic)).name
+        readers = [subscription.name for subscription in await self._queue.subscriptions(name)]
         chosen, token = paging.page(readers, request.page_size, request.page_token)
         return response("ListTopicSubscriptionsResponse")(subscriptions=chosen, next_page_token=token)
 
     async def list_snapshots(self, request: Any, context: Context) -> Any:
-        number = self._found(request.topic).number
-        known = [snapshot.name for snapshot in self._queue.snapshots() if snapshot.topic == number]
+        number = (await found_topic(self._queue, request.topic)).number
+        known = [snapshot.name for snapshot in await self._queue.snapshots() if snapshot.topic == number]
         chosen, token = paging.page(known, request.page_size, request.page_token)
         return response("ListTopicSnapshotsResponse")(snapshots=chosen, next_page_token=token)
 
     async def delete(self, request: Any, context: Context) -> Any:
-        await self._queue.delete_topic(self._found(request.topic).name)
+        await self._queue.delete_topic((await found_topic(self._queue, request.topic)).name)
         return Empty()
 
-    def _found(self, name: str) -> TopicMetadata:
-        if not self._queue.topic_exists(name):
-            raise not_found(names.topic(name))
-        return self._queue.topic(name)
+
+async def found_topic(queue: Queue, name: str) -> TopicMetadata:
+    topic = await queue.find_topic(name)
+    if topic is None:
+        raise not_found(names.topic(name))
+    return topic
 
 
-def check_exists(queue: AsyncMessageQueue, name: str) -> str:
-    """The name of a topic that is there."""
+async def check_exists(queue: Queue, name: str) -> None:
     if name == names.DELETED_TOPIC:
         raise invalid("The topic was deleted.")
-    if not queue.topic_exists(name):
-        raise not_found(names.topic(name))
-    return name
+    await found_topic(queue, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from penstock.doors.google.errors import CallError, Code, invalid
 from penstock.doors.google.messages import Topic
 from penstock.doors.google.names import DELETED_SCHEMA
 from penstock.doors.google.topics import kept_settings
-from penstock.engine.views import TopicMetadata
+from penstock.engine.port import TopicMetadata
 
 PROTOCOL_BUFFER, AVRO = 1, 2
 JSON, BINARY = 1, 2
@@ -59,16 +59,16 @@ def fits(schema: Any, encoding: int, data: bytes) -> bool:
 class Validation:
     """Drafts on their way into a topic."""
 
-    def __init__(self, revisions: Callable[[str], list[Any]]) -> None:
+    def __init__(self, revisions: Callable[[str], Awaitable[list[Any]]]) -> None:
         """`revisions` gives those of a schema by its name, oldest first."""
         self._revisions = revisions
         self._known: dict[str, tuple[TopicOptions, Any]] = {}  # what was decoded last, by topic
 
-    def validate(self, topic: TopicMetadata, drafts: list[Draft]) -> list[Draft]:
+    async def validate(self, topic: TopicMetadata, drafts: list[Draft]) -> list[Draft]:
         settings = self._settings(topic)
         if settings is None:
             return drafts
-        allowed = self._allowed(settings)
+        allowed = await self._allowed(settings)
         return [self._validated(draft, allowed, settings) for draft in drafts]
 
     def _settings(self, topic: TopicMetadata) -> Any:
@@ -82,9 +82,9 @@ class Validation:
         self._known[topic.name] = (topic.options, settings)
         return settings
 
-    def _allowed(self, settings: Any) -> list[Any]:
+    async def _allowed(self, settings: Any) -> list[Any]:
         """The revisions a topic accepts, newest first."""
-        revisions = self._revisions(settings.schema) if settings.schema != DELETED_SCHEMA else []
+        revisions = await self._revisions(settings.schema) if settings.schema != DELETED_SCHEMA else []
         if not revisions:
             raise CallError(Code.NOT_FOUND, "Schema associated with topic deleted.")
         ids = [revision.revision_id for revision in revisions]

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from penstock.broker.publishing import Appended
 from penstock.doors.text.codec import encode_fault
 from penstock.doors.text.errors import fault_of
 from penstock.doors.text.queues import TextQueue
 from penstock.doors.text.requests import Fault
 from penstock.doors.text.windows import Place, Window
+from penstock.engine.port import Appended
 from penstock.wire.textframes import SEND
 
 
 class Batch:
     """What one read sends to one queue: one publish, however its messages were mixed with others."""
 
-    __slots__ = ("appended", "contents", "queue")
+    __slots__ = ("contents", "queue", "sent")
 
     def __init__(self, queue: TextQueue, contents: list[bytes]) -> None:
         self.queue = queue
         self.contents = contents
-        self.appended: Appended | None = None
+        self.sent: Future[Appended] | None = None
 
     def count(self) -> int:
         """Bytes."""
         return sum(map(len, self.contents))
 
-    def append(self) -> None:
-        self.appended = self.queue.append(self.contents)
+    def send(self) -> Future[Appended]:
+        self.sent = self.queue.send(self.contents)
+        return self.sent
 
 
 class Accepted(NamedTuple):
@@ -41,24 +43,27 @@ class Accepted(NamedTuple):
     total: int
 
 
+class Ack(NamedTuple):
+    window: Window
+    taken: dict[bytes, Place]
+    done: Future[int]
+
+
 Answer: TypeAlias = Accepted | Fault
 
 
 class Turn:
     """What one read decided and has yet to answer."""
 
-    __slots__ = ("acked", "answers", "batches", "bytes", "messages")
+    __slots__ = ("acks", "answers", "batches", "bytes", "messages", "open")
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.batches: dict[bytes, Batch] = {}  # by name of the queue, in the order in which they were named
-        self.acked: list[tuple[Window, dict[bytes, Place]]] = []  # outstanding again if the commit fails
+        self.acks: list[Ack] = []
+        self.open = 0  # decisions that are not durable yet
         self.bytes = 0
         self.messages = 0
-
-    @property
-    def decided(self) -> bool:
-        return bool(self.messages)
 
     def add(self, version: int, queue: TextQueue, contents: list[bytes]) -> None:
         batch = self.batches.get(queue.name)
@@ -85,10 +90,22 @@ class Turn:
                 self.answers += [fault] * answer.total
         return fault
 
-    def restore(self) -> None:
-        """Messages whose acknowledgement is lost are outstanding again."""
-        for window, taken in self.acked:
-            window.held.update(taken)
+    def decisions(self) -> list[Future[Any]]:
+        sent = [batch.sent for batch in self.batches.values() if batch.sent is not None]
+        return [*sent, *(ack.done for ack in self.acks)]
+
+    def fail_what_is_lost(self) -> bool:
+        """Of what was decided, some may never become durable; whether there was any."""
+        lost = False
+        for batch in self.batches.values():
+            error = batch.sent.exception() if batch.sent is not None else None
+            if error is not None:
+                lost = True
+                self.fail(error, batch)
+        self.acks = [ack for ack in self.acks if ack.done.exception() is not None]
+        for window, taken, _ in self.acks:
+            window.held.update(taken)  # outstanding again
+        return lost or bool(self.acks)
 
 
 def encode_answers(answers: Sequence[Answer], *, line: bool) -> bytes:
@@ -99,6 +116,6 @@ def _encode(answer: Answer, line: bool) -> bytes:
     if isinstance(answer, Fault):
         return encode_fault(answer, line=line)
     _, batch, start, total = answer
-    appended = batch.appended
-    assert appended is not None, "an answer is written after the publish"
+    assert batch.sent is not None, "an answer is written after the publish"
+    appended = batch.sent.result()
     return batch.queue.phrases(2, line).confirm(appended.first_id + appended.first + start, total)

@@ -11,23 +11,27 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
-from penstock.doors.text.answers import Turn, encode_answers
+from penstock.doors.text.answers import Ack, Turn, encode_answers
 from penstock.doors.text.codec import Decoder
 from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of
 from penstock.doors.text.memory import PENDING, READING, UNSENT, Memory
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
 from penstock.doors.text.sockets import keep_alive
 from penstock.doors.text.windows import Window
-from penstock.errors import PenstockError, ResourceExhaustedError
+from penstock.engine.port import refusal
+from penstock.errors import ResourceExhaustedError
 from penstock.wire.serving import address_of
-from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, SEND, UNREAD
+from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, UNREAD
 
 if TYPE_CHECKING:
     from penstock.doors.text.server import TextDoor
 
 _NEVER = math.inf
+BUSY = "The endpoint is busy: send this again later."
 
 
 class TextConnection(asyncio.Protocol):
@@ -192,10 +196,7 @@ class TextConnection(asyncio.Protocol):
         for event in events:
             if self._ending:
                 break
-            try:
-                self._carry_out_one(event, turn)
-            except PenstockError as error:
-                self._refuse(fault_of(error, event.version, _TYPES[type(event)], event.queue), turn)
+            self._carry_out_one(event, turn)
         self._publish(turn)
         self._settle(turn)
 
@@ -203,23 +204,24 @@ class TextConnection(asyncio.Protocol):
         """One publish for each queue. T-053: after a refused one of version 01 the others are not made."""
         batches = list(turn.batches.values())
         for place, batch in enumerate(batches):
-            try:
-                if not self._memory.hold(PENDING, self._pending_bytes + turn.bytes + batch.count()):
-                    raise ResourceExhaustedError("The endpoint is busy: send this again later.")
-                batch.append()
+            fits = self._memory.hold(PENDING, self._pending_bytes + turn.bytes + batch.count())
+            error = refusal(batch.send()) if fits else ResourceExhaustedError(BUSY)
+            if error is None:
                 turn.count(batch)
-            except PenstockError as error:
-                self._memory.hold(PENDING, self._pending_bytes + turn.bytes)
-                fault = turn.fail(error, batch)
-                if fault is not None and self._note(fault):
-                    for rest in batches[place + 1 :]:
-                        turn.fail(error, rest)
-                    return
+                continue
+            batch.sent = None
+            self._memory.hold(PENDING, self._pending_bytes + turn.bytes)
+            fault = turn.fail(error, batch)
+            if fault is not None and self._note(fault):
+                for rest in batches[place + 1 :]:
+                    turn.fail(error, rest)
+                return
 
     def _settle(self, turn: Turn) -> None:
         """Answer now, or when all that was decided is durable; and close if this was the end."""
-        if turn.decided:
-            self._await_commit(turn)
+        decisions = turn.decisions()
+        if decisions:
+            self._await_commit(turn, decisions)
         elif self._turns:
             self._turns[-1].answers += turn.answers
         else:
@@ -243,9 +245,9 @@ class TextConnection(asyncio.Protocol):
         window = (self._windows or {}).get(event.queue)
         taken, unknown = window.take(event.ids) if window is not None else ({}, event.ids)
         if window is not None and taken:
-            turn.acked.append((window, taken))
+            done = self._host.acknowledge(window.subscription, list(taken.values()))
+            turn.acks.append(Ack(window, taken, done))
             turn.messages += len(taken)
-            self._host.acknowledge(window.subscription, list(taken.values()))
             if window.limit:
                 window.feed.offer(window)
         for each in unknown:
@@ -263,7 +265,6 @@ class TextConnection(asyncio.Protocol):
 
     def _consume(self, event: Consume) -> None:
         queue = self._host.queues.named(event.queue)
-        queue.open()
         self._windows = {} if self._windows is None else self._windows
         phrases = queue.phrases(event.version, self._decoder.line)
         window = self._windows.get(event.queue)
@@ -293,7 +294,7 @@ class TextConnection(asyncio.Protocol):
         if not self._ending:
             refused = self._decoder.refused
             self._decoder.forget()
-            self._report(Fault(self._decoder.version, "busy", "The endpoint is busy: send this again later.", refused))
+            self._report(Fault(self._decoder.version, "busy", BUSY, refused))
 
     def _report(self, fault: Fault) -> None:
         """A fault that no request of this moment caused."""
@@ -303,30 +304,32 @@ class TextConnection(asyncio.Protocol):
 
     # ------------------------------------------------------------------ answers
 
-    def _await_commit(self, turn: Turn) -> None:
+    def _await_commit(self, turn: Turn, decisions: Sequence[asyncio.Future[Any]]) -> None:
         if self._turns is None:
             self._turns = deque()
         self._turns.append(turn)
         self._pending_bytes += turn.bytes
         self._pending_messages += turn.messages
-        self._host.committed().add_done_callback(self._committed)
+        turn.open = len(decisions)
+        for decision in decisions:
+            decision.add_done_callback(partial(self._committed, turn))
         self._balance()
 
-    def _committed(self, committed: asyncio.Future[None]) -> None:
-        """The oldest turn is durable, or never will be."""
-        assert self._turns, "a commit ends the oldest turn"
-        turn = self._turns.popleft()
+    def _committed(self, turn: Turn, _: asyncio.Future[Any]) -> None:
+        """A decision is durable, or never will be; turns are answered in order."""
+        turn.open -= 1
+        while self._turns and not self._turns[0].open:
+            self._conclude(self._turns.popleft())
+
+    def _conclude(self, turn: Turn) -> None:
         self._pending_bytes -= turn.bytes
         self._pending_messages -= turn.messages
         self._memory.hold(PENDING, self._pending_bytes)
-        error = committed.exception()
-        if error is not None:
-            turn.fail(error)
-            turn.restore()
+        if turn.fail_what_is_lost():
             self._host.complain(self, "unavailable", "A commit failed.")
-            self._ending |= bool(turn.acked) or self._decoder.version != 2
-            for window, _ in turn.acked if self._transport is None else ():
-                self._return_all(window)
+            self._ending |= bool(turn.acks) or self._decoder.version != 2
+            for ack in turn.acks if self._transport is None else ():
+                self._return_all(ack.window)
         self._answer(turn)
         self._balance()
         if self._ending:
@@ -389,9 +392,6 @@ class TextConnection(asyncio.Protocol):
         else:
             self.deadline = now + limits.write_seconds
             transport.close()
-
-
-_TYPES = {Send: SEND, Consume: CONSUME, Acknowledge: ACKNOWLEDGE, Return: RETURN, Fault: 0}
 
 
 def _not_held(version: int, refused: int, queue: bytes, message_id: bytes) -> Fault:

@@ -13,12 +13,11 @@ from functools import partial
 from typing import Any
 
 from penstock.broker.model import Draft
-from penstock.broker.publishing import Appended
-from penstock.doors.resources import open_queue
+from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
 from penstock.doors.text.codec import Phrases
 from penstock.doors.text.options import TextOptions
-from penstock.doors.text.windows import Feed
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.doors.text.windows import Feed, PutBack
+from penstock.engine.port import Appended, Queue
 from penstock.errors import PenstockError, ResourceExhaustedError
 
 REMEMBERED_MAX = 10_000
@@ -26,26 +25,23 @@ RETRY_SECONDS = 1.0
 
 
 class TextQueue:
-    def __init__(self, name: bytes, project: str, queue: AsyncMessageQueue, feed: Feed) -> None:
+    def __init__(self, name: bytes, project: str, queue: Queue, limits: TextOptions, put_back: PutBack) -> None:
         self.name = name
-        self.feed = feed
-        self._project = project
         self._queue = queue
-        self._text = name.decode()
+        self._topic = topic_name(project, name.decode())
+        self._subscription = subscription_name(project, name.decode())
+        self._content_bytes_max = limits.message_bytes_max
         self._phrases: dict[tuple[int, bool], Phrases] = {}
+        self.feed = Feed(queue, self._topic, self._subscription, limits, put_back)
 
-    def open(self) -> tuple[str, str]:
-        """Topic and subscription, there for certain."""
-        return open_queue(self._queue, self._project, self._text)
-
-    def append(self, contents: Sequence[bytes]) -> Appended:
-        topic, _ = self.open()
-        return self._queue.decide_publish(topic, list(map(Draft, contents)), sizes=self._sizes(contents))
+    def send(self, contents: Sequence[bytes]) -> asyncio.Future[Appended]:
+        drafts, sizes = list(map(Draft, contents)), self._sizes(contents)
+        return self._queue.send(self._topic, self._subscription, QUEUE_OPTIONS, drafts, sizes=sizes)
 
     def _sizes(self, contents: Sequence[bytes]) -> list[int] | None:
         """What the frames have checked already, unless the broker is stricter."""
         most = self._queue.limits.message_max_bytes
-        return list(map(len, contents)) if not most or self.feed.content_bytes_max <= most else None
+        return list(map(len, contents)) if not most or self._content_bytes_max <= most else None
 
     def phrases(self, version: int, line: bool) -> Phrases:
         phrases = self._phrases.get((version, line))
@@ -55,7 +51,7 @@ class TextQueue:
 
 
 class Queues:
-    def __init__(self, queue: AsyncMessageQueue, project: str, limits: TextOptions, log: logging.Logger) -> None:
+    def __init__(self, queue: Queue, project: str, limits: TextOptions, log: logging.Logger) -> None:
         self._queue = queue
         self._project = project
         self._limits = limits
@@ -68,15 +64,9 @@ class Queues:
         if known is None:
             if len(self._known) >= REMEMBERED_MAX:
                 self._known = {each: one for each, one in self._known.items() if one.feed.in_use}
-            known = self._known[name] = self._make(name)
+            put_back = partial(self.give_back, unseen=True)
+            known = self._known[name] = TextQueue(name, self._project, self._queue, self._limits, put_back)
         return known
-
-    def _make(self, name: bytes) -> TextQueue:
-        feed = Feed(
-            self._queue, self._limits, open_queue=lambda: made.open(), put_back=partial(self.give_back, unseen=True)
-        )
-        made = TextQueue(name, self._project, self._queue, feed)
-        return made
 
     # ------------------------------------------------------------------ back to the queue
 

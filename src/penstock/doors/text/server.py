@@ -17,7 +17,7 @@ from penstock.doors.text.options import TextOptions
 from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Queue
 from penstock.errors import where
 from penstock.wire.budget import Budget
 from penstock.wire.serving import Connections, Served
@@ -34,7 +34,7 @@ class TextDoor:
         *,
         host: str,
         port: int,
-        queue: AsyncMessageQueue,
+        queue: Queue,
         project: str,
         log: logging.Logger,
         options: TextOptions | None = None,
@@ -46,8 +46,7 @@ class TextDoor:
         self.maxima = maxima(options.message_bytes_max)
         self.queues = Queues(queue, project, options, log)
         self.counts: Counter[str] = Counter()  # of connections and of what was wrong with them, by reason
-        self.committed = queue.committed
-        self.acknowledge = queue.decide_ack
+        self.acknowledge = queue.ack_delivered
         self._host, self._port, self._unix_path = host, port, options.unix_socket
         self._tls = server_context(self.name, options.tls_cert, options.tls_key, client_ca=options.tls_client_ca)
         self._log = log

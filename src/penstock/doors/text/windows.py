@@ -11,21 +11,24 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeAlias
 
-from penstock.broker.consuming import Delivery
 from penstock.broker.names import receipt
+from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.doors.text.codec import Phrases, id_texts
 from penstock.doors.text.options import TextOptions
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Delivery, Leased, Queue
+from penstock.errors import NotFoundError
 
 ENDLESS = float("inf")  # T-033: a lease lasts as long as the connection
 NOT_COUNTED = 1 << 62  # a window goes on for as long as there are messages
 WAIT_SECONDS = 3600.0  # a feed that waits for messages looks again at least so often
 
+PutBack: TypeAlias = Callable[[Sequence[str]], None]
 Place: TypeAlias = tuple[int, int, int]  # a delivery: its offset, its stamp, and its number on this connection
 
 
@@ -162,23 +165,22 @@ class Feed:
 
     def __init__(
         self,
-        queue: AsyncMessageQueue,
+        queue: Queue,
+        topic: str,
+        subscription: str,
         limits: TextOptions,
-        *,
-        open_queue: Callable[[], tuple[str, str]],
-        put_back: Callable[[Sequence[str]], None],
+        put_back: PutBack,
     ) -> None:
         self._queue = queue
+        self._topic = topic
+        self._subscription = subscription
         self._limits = limits
-        self._open_queue = open_queue
         self._put_back = put_back
         self.portion_bytes = limits.dispatch_bytes
-        self.content_bytes_max = limits.message_bytes_max
         self._durable_topic, self._durable_until = 0, 0  # by first id: its messages below this offset are durable
         self._windows: dict[Window, None] = {}
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
         self._called: asyncio.Future[None] | None = None  # pending while there is no room
-        self._interruptible = False
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -192,7 +194,7 @@ class Feed:
             window.queued = True
             self._line.append(window)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._start()
         elif self._called is not None and not self._called.done():
             self._called.set_result(None)
 
@@ -202,48 +204,50 @@ class Feed:
         if self._windows:
             return
         self._room()  # nobody is left who would look at the line, and it would keep a connection that is gone
-        if self._task is not None and self._interruptible:
-            self._task.cancel()  # it waits; while it pulls it must not stop, it would lose what it pulled
+        if self._task is not None:
+            self._task.cancel()
 
     # ------------------------------------------------------------------ the pump
+
+    def _start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     async def _run(self) -> None:
         try:
             while self._windows:
                 await self._serve()
-        except asyncio.CancelledError:
-            pass  # the last window has left
         except Exception as error:  # noqa: BLE001 - whatever it is, the clients must hear of it
             self._fail(error)
-        finally:
-            self._task, self._called, self._interruptible = None, None, False
-        if self._windows:  # somebody came while the last one left
-            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._task, self._called = None, None
+        if self._windows:  # one came while the last one left
+            self._start()
 
     async def _serve(self) -> None:
         """One look: take what there is for the places there are, or wait for either."""
         room = min(self._room(), self._limits.dispatch_messages)
         if not room:
             return await self._wait_for_room()
-        (topic, subscription), most_bytes = self._open_queue(), self._limits.dispatch_bytes
-        pulled = self._queue.decide_pull(subscription, room, lease_seconds=ENDLESS, max_bytes=most_bytes)
-        if pulled.deliveries:
-            self._dispatch(topic, pulled.deliveries)
-            await asyncio.sleep(0)  # others want to run as well
-        elif pulled.need is not None:
-            await self._queue.load(pulled.need)
-        elif pulled.more:
-            await asyncio.sleep(0)
-        else:
-            self._interruptible = True
-            await self._queue.wait_for_messages(subscription, WAIT_SECONDS)
-            self._interruptible = False
+        if await self._queue.find_queue(self._topic, self._subscription) is None:
+            await self._queue.provide_queue(self._topic, self._subscription, QUEUE_OPTIONS)
+        with suppress(NotFoundError):  # it was deleted meanwhile, through another door
+            leased = await self._queue.lease(
+                self._subscription,
+                room,
+                lease_seconds=ENDLESS,
+                max_bytes=self._limits.dispatch_bytes,
+                wait_seconds=WAIT_SECONDS,
+            )
+            if leased.deliveries:
+                self._dispatch(leased)
+                await asyncio.sleep(0)  # others want to run as well
 
     async def _wait_for_room(self) -> None:
         self._called = asyncio.get_running_loop().create_future()
-        self._interruptible = True
         await self._called
-        self._interruptible, self._called = False, None
+        self._called = None
 
     def _room(self) -> int:
         """Places in all windows of the line; those without any leave it until they are offered again."""
@@ -280,18 +284,16 @@ class Feed:
                 line.append(window)
         return [window.hold(share) for window, share in shares.items() if share]
 
-    def _dispatch(self, topic: str, deliveries: Sequence[Delivery]) -> None:
+    def _dispatch(self, leased: Leased) -> None:
         """T-024: at once if the messages are known to be durable, else when this commit has made them so."""
-        shares, last = self._deal(deliveries), deliveries[-1]
-        committed = self._queue.committed()
+        shares, last = self._deal(leased.deliveries), leased.deliveries[-1]
         if last.first_id == self._durable_topic and last.message.offset < self._durable_until:
-            committed.add_done_callback(partial(self._forget_if_lost, shares))
+            leased.durable.add_done_callback(partial(self._forget_if_lost, shares))
             self._send(shares)
         else:
             for share in shares:
                 share.window.consumer.promised_bytes += share.size
-            tail = self._queue.topic(topic).tail
-            committed.add_done_callback(partial(self._committed, shares, last.first_id, tail))
+            leased.durable.add_done_callback(partial(self._committed, shares, last.first_id, leased.tail))
 
     def _committed(self, shares: list[Share], topic: int, tail: int, committed: asyncio.Future[None]) -> None:
         for share in shares:

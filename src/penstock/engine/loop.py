@@ -1,0 +1,139 @@
+"""An engine in one event loop: commands are decided in the loop, and a writer thread commits them.
+
+A command's future is done when its commit is. As commits keep the order of decisions, whatever an answer rests on is
+durable before the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from penstock.broker.broker import Broker
+from penstock.broker.model import SECOND
+from penstock.engine import commands
+from penstock.engine.clock import sleep_until
+from penstock.engine.engine import Engine, log
+from penstock.engine.wakeups import Wakeups
+from penstock.engine.writer import IDLE_SECONDS, Writer
+from penstock.errors import FailedPreconditionError, PenstockError
+
+T = TypeVar("T")
+
+
+class EngineLoop:
+    wakeups: Wakeups
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writer = Writer(engine)
+
+    def begin(self) -> None:
+        """Belong to the running loop. Called again, it moves to a new loop if the last one was closed."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not None and not self._loop.is_closed():
+            if loop is not self._loop:
+                raise FailedPreconditionError("The message queue belongs to another event loop, which is still open")
+            return
+        if self._loop is not None:
+            self.wakeups.close()  # the waiters went with their loop
+        self._loop = loop
+        self._writer.begin()
+        self.wakeups = Wakeups(self._engine)
+        self._keeper = loop.create_task(self._keep_house())
+
+    async def end(self) -> None:
+        """Commit what is pending."""
+        self.begin()  # never begun, it ends the same way
+        self._keeper.cancel()
+        self.wakeups.stop()
+        self.wakeups.close()
+        try:
+            if not self._engine.closed:
+                await self.committed(self._engine.submit(), None)
+        except PenstockError as error:
+            log.error("The last commit failed: %s", error)
+        await self._writer.stop()
+
+    @property
+    def failed(self) -> asyncio.Future[PenstockError]:
+        """Done when the journal has failed for good."""
+        return self._writer.failed
+
+    def committed(self, number: int, result: T) -> asyncio.Future[T]:
+        """Has the result when the decision of this number is durable, or fails if it never will be."""
+        return self._writer.committed(number, result)
+
+    def refused(self, error: PenstockError) -> asyncio.Future[Any]:
+        assert self._loop is not None, "a queue is started before it is used"
+        future = self._loop.create_future()
+        future.set_exception(error)
+        return future
+
+    def commit(self) -> asyncio.Future[None]:
+        """Done when all that was decided so far is durable."""
+        try:
+            self._engine.check()
+        except PenstockError as error:
+            return self.refused(error)
+        return self.committed(self._engine.submit(), None)
+
+    def run(self, command: Callable[[Broker, int], T]) -> asyncio.Future[T]:
+        try:
+            result, number = self._engine.decide(command)
+        except PenstockError as error:
+            return self.refused(error)
+        return self._writer.committed(number, result)
+
+    def drive(self, make: Callable[[Broker], commands.Steps[T]]) -> asyncio.Future[T]:
+        """Take the steps of a command: at once where nothing has to be read, else in a task."""
+        try:
+            steps, broker = self._engine.begin(make)
+            question, result, number = self._engine.step(steps, None, broker)
+        except PenstockError as error:
+            return self.refused(error)
+        if question is None:
+            return self._writer.committed(number, cast(T, result))
+        assert self._loop is not None, "a queue is started before it is used"
+        return self._loop.create_task(self._finish(steps, broker, question))
+
+    async def _finish(self, steps: commands.Steps[T], broker: Broker, question: commands.Question) -> T:
+        result, number = await self._walk(steps, broker, question)
+        return await self._writer.committed(number, result)
+
+    async def walk(self, make: Callable[[Broker], commands.Steps[T]]) -> tuple[T, int]:
+        """Take the steps of a command; the result, and the number of the decision to wait for."""
+        return await self._walk(*self._engine.begin(make))
+
+    async def _walk(
+        self, steps: commands.Steps[T], broker: Broker, question: commands.Question | None = None
+    ) -> tuple[T, int]:
+        while True:
+            answer = await self._read(question) if question is not None else None
+            question, result, number = self._engine.step(steps, answer, broker)
+            if question is None:
+                return cast(T, result), number
+
+    async def _read(self, question: commands.Question) -> int | None:
+        engine = self._engine
+        tail = engine.tail(question.topic)
+        if engine.commits.holds(question.topic):  # only what is committed can be read
+            await self.commit()
+        if not engine.journal.durable:
+            return engine.read(question, tail)
+        if isinstance(question, commands.Find):
+            return await asyncio.wrap_future(engine.reads.run(engine.journal.find, *question))
+        engine.load(question, await asyncio.wrap_future(engine.reads.read(question)), tail)
+        return None
+
+    async def _keep_house(self) -> None:
+        engine = self._engine
+        while True:
+            await sleep_until(engine.clock, engine.now() + int(IDLE_SECONDS * SECOND))
+            try:
+                if engine.is_tick_due():
+                    await self.drive(lambda broker: commands.housekeep(broker, engine.now))
+            except PenstockError as error:
+                log.error("Housekeeping failed: %s", error)
