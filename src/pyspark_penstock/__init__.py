@@ -24,7 +24,7 @@ def register(spark: SparkSession) -> None:
     """Make `format("penstock")` work where this package is not installed: it travels with the query.
 
     Needed with Spark Connect and on clusters whose executors do not have the package; where it is installed, Spark
-    finds it without being told.
+    finds it on its own.
     """
     import sys
 

@@ -104,7 +104,7 @@ class Retries:
         self._until = self._until or now + self._access.retry_seconds
         if now >= self._until:
             words = str(error).lower()
-            reason = next((said for key, said in REASONS.items() if key in words), "it does not answer")
+            reason = next((reason for key, reason in REASONS.items() if key in words), "it does not answer")
             raise UnreachableError(
                 f"cannot reach the broker at {self._access.endpoint} ({reason}); "
                 "is it running, and is --flight-port open?"
@@ -152,8 +152,8 @@ class BrokerClient:
 
     def bounds(self, **asked: Any) -> dict[str, Bound]:
         """Of topics, by full name."""
-        said = sorted(self.ask("bounds", **asked)["topics"].items())
-        return {name: Bound(bound["head"], bound["tail"], bound["identity"]) for name, bound in said}
+        topics = sorted(self.ask("bounds", **asked)["topics"].items())
+        return {name: Bound(each["head"], each["tail"], each["identity"]) for name, each in topics}
 
     def find(self, times: Mapping[str, int]) -> dict[str, int]:
         """The first offset published then or later, by topic."""

@@ -13,7 +13,7 @@ class PenstockError(Exception):
         super().__init__(f"penstock: {sentence}")
         self.sentence = sentence
         self.code = code
-        self.facts = facts  # what the broker said beside the sentence
+        self.facts = facts  # what the broker sent beside the sentence
         # Spark prints the trace of a Python worker before the message. The worker ends with this error, and the trace
         # says nothing a user can act on.
         if os.environ.get("SPARK_PYTHON_RUNTIME") == "PYTHON_WORKER":

@@ -22,14 +22,14 @@ def ordered(offsets: Mapping[str, int]) -> Offsets:
     return dict(sorted(offsets.items()))
 
 
-def places(said: Mapping[str, Any]) -> Offsets:
+def offsets_in(given: Mapping[str, Any]) -> Offsets:
     """The offsets in what Spark keeps."""
-    return {name: place for name, place in said.items() if name != IDENTITIES}
+    return {name: offset for name, offset in given.items() if name != IDENTITIES}
 
 
-def identities(said: Mapping[str, Any]) -> dict[str, str]:
+def identities(given: Mapping[str, Any]) -> dict[str, str]:
     """Which topics they are of; none in what an older release wrote."""
-    return dict(said.get(IDENTITIES, {}))
+    return dict(given.get(IDENTITIES, {}))
 
 
 def kept(offsets: Mapping[str, int], known: Mapping[str, Bound]) -> dict[str, Any]:
@@ -69,12 +69,12 @@ class Positions:
                         "set startingOffsetsByTimestampStrategy to latest to begin with what comes"
                     )
             return found
-        said = options.starting or default
-        if isinstance(said, str):
-            return ordered({name: bound.head if said == "earliest" else bound.tail for name, bound in known.items()})
-        found = _offsets(said, known, "startingOffsets", EARLIEST)
+        given = options.starting or default
+        if isinstance(given, str):
+            return ordered({name: bound.head if given == "earliest" else bound.tail for name, bound in known.items()})
+        found = _offsets(given, known, "startingOffsets", EARLIEST)
         for name in known:
-            if is_replaced(name, identities(said), known):
+            if is_replaced(name, identities(given), known):
                 self.report_loss(replaced(name), topic=name)
                 found[name] = known[name].head
         return found
@@ -83,19 +83,19 @@ class Positions:
         """Whether the start of a stream is another one when it is worked out later."""
         if self._options.starting_time is not None:
             return self._options.strategy == "latest"
-        said = self._options.starting or "latest"
-        return said == "latest" or (isinstance(said, dict) and LATEST in said.values())
+        given = self._options.starting or "latest"
+        return given == "latest" or (isinstance(given, dict) and LATEST in given.values())
 
     def ending(self, known: Mapping[str, Bound]) -> Offsets:
         if self._options.ending_time is not None:
             return ordered(self._broker.find(dict.fromkeys(known, self._options.ending_time)))
-        said = self._options.ending or "latest"
-        if isinstance(said, str):
-            return ordered({name: bound.tail if said == "latest" else bound.head for name, bound in known.items()})
+        given = self._options.ending or "latest"
+        if isinstance(given, str):
+            return ordered({name: bound.tail if given == "latest" else bound.head for name, bound in known.items()})
         for name in known:
-            if is_replaced(name, identities(said), known):
+            if is_replaced(name, identities(given), known):
                 raise DataLossError(f"endingOffsets were taken from another topic: {replaced(name)}", topic=name)
-        return _offsets(said, known, "endingOffsets", LATEST)
+        return _offsets(given, known, "endingOffsets", LATEST)
 
     def report_loss(self, sentence: str, hint: str = "", **facts: Any) -> None:
         """Fail, or warn if the query is to go on without what is lost."""
@@ -114,17 +114,17 @@ class Positions:
         )
 
 
-def _offsets(said: Mapping[str, Any], known: Mapping[str, Bound], option: str, default: int) -> Offsets:
+def _offsets(given: Mapping[str, Any], known: Mapping[str, Bound], option: str, default: int) -> Offsets:
     """Offsets of an option under the names the broker uses; a topic that is not read here is an error."""
-    given = {}
-    for written, offset in places(said).items():
+    named = {}
+    for written, offset in offsets_in(given).items():
         full = [written] if written in known else [name for name in known if name.endswith(f"/topics/{written}")]
         if len(full) != 1:
             raise PenstockError(f"{option} names {written}, which is not among the topics that are read")
-        given[full[0]] = offset
+        named[full[0]] = offset
     found = {}
     for name, bound in known.items():
-        offset = given.get(name, default)
+        offset = named.get(name, default)
         found[name] = {EARLIEST: bound.head, LATEST: bound.tail}.get(offset, offset)
     return ordered(found)
 

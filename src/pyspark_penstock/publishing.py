@@ -67,15 +67,15 @@ class Upload:
     def _read_answer(self) -> None:
         from pyarrow import flight
 
-        answer = self._stream[1].read()
-        if answer is None:
+        body = self._stream[1].read()
+        if body is None:
             self._stream[0].close()  # raises the reason, if there is one
             raise flight.FlightUnavailableError("the socket closed")
-        said = json.loads(answer.to_pybytes())
-        if "error" in said:  # the stream ends with the same, but may not come to say it
+        answer = json.loads(body.to_pybytes())
+        if "error" in answer:  # the stream ends with the same error, but may break before
             self._abandon()
-            raise refusal(said["error"])
-        self.published += said["published"]
+            raise refusal(answer["error"])
+        self.published += answer["published"]
         self._unanswered.popleft()
         self._sent -= 1
         self._retries.reset()

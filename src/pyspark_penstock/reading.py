@@ -78,7 +78,7 @@ def split(broker: BrokerClient, options: Options, spans: Sequence[Span]) -> list
     full = [span for span in sorted(spans) if span.first < span.until]
     if not full:
         return []
-    said = broker.ask(
+    answer = broker.ask(
         "split",
         ranges=[span._asdict() for span in full],
         bytes=options.bytes_per_partition,
@@ -86,19 +86,19 @@ def split(broker: BrokerClient, options: Options, spans: Sequence[Span]) -> list
         parts=options.min_partitions or 1,
     )
     positions = Positions(broker, options)
-    for name in said["gone"]:
+    for name in answer["gone"]:
         positions.report_gone(name)
-    for name in said["replaced"]:
+    for name in answer["replaced"]:
         positions.report_loss(replaced(name), topic=name)
-    known = [span for span in full if span.topic not in {*said["replaced"], *said["gone"]}]
-    for topic, wanted, earliest in _cut_off(broker, known, said):
+    known = [span for span in full if span.topic not in {*answer["replaced"], *answer["gone"]}]
+    for topic, wanted, earliest in _cut_off(broker, known, answer):
         if options.fail_on_loss:
             raise DataLossError(lost(topic, wanted, earliest), topic=topic, wanted=wanted)
         warn_removed(topic, wanted, earliest)
     identities = {span.topic: span.identity for span in full}
     parts = [
         (Span(part["topic"], part["first"], part["until"], identities[part["topic"]]), part["bytes"])
-        for part in said["parts"]
+        for part in answer["parts"]
     ]
     return [RangePartition(options.endpoint, *group) for group in shared(parts, options)]
 
@@ -125,10 +125,10 @@ def shared(parts: Sequence[tuple[Span, int]], options: Options) -> list[list[Spa
     return groups
 
 
-def _cut_off(broker: BrokerClient, spans: Sequence[Span], said: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+def _cut_off(broker: BrokerClient, spans: Sequence[Span], answer: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     """The broker leaves out what it has no longer: the ranges not all there, as topic, wanted and earliest offset."""
     rows: dict[str, int] = {}
-    for part in said["parts"]:
+    for part in answer["parts"]:
         rows[part["topic"]] = rows.get(part["topic"], 0) + part["until"] - part["first"]
     cut = {span.topic: span.first for span in spans if rows.get(span.topic, 0) < span.until - span.first}
     if not cut:

@@ -1,7 +1,7 @@
 """The data source itself: options in, readers and writers out.
 
-What is wrong with the options or the schema is said while Spark plans, before any task runs, and nothing is connected
-to: Spark makes several of these for one query.
+Errors in the options or the schema are reported while Spark plans, before any task runs, and nothing is connected to:
+Spark makes several of these for one query.
 """
 
 from __future__ import annotations

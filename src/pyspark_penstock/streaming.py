@@ -26,8 +26,8 @@ from pyspark_penstock.positions import (
     identities,
     is_replaced,
     kept,
+    offsets_in,
     ordered,
-    places,
     replaced,
 )
 from pyspark_penstock.reading import read, split
@@ -57,7 +57,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         self._tails: Offsets | None = None
         self._holding_since: float | None = None  # since when messages wait for minOffsetsPerTrigger
         self._joined: Offsets = {}  # where topics begin that came later
-        self._reported: set[str] = set()  # losses, each said once
+        self._reported: set[str] = set()  # losses, each reported once
 
     def _check_options(self) -> None:
         if self.refusal is not None:
@@ -79,11 +79,11 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
 
     def _pin(self, begin: Offsets) -> Offsets:
         """Where the cursors stand: the first query to name them says where, later ones go on from there."""
-        said = self.broker.ask("cursor.open", name=self.options.consumer, offsets=begin, many=self.options.many)
-        self._start_may_move = self._start_may_move and bool(said["opened"])
-        for name in said.get("replaced", ()):
+        answer = self.broker.ask("cursor.open", name=self.options.consumer, offsets=begin, many=self.options.many)
+        self._start_may_move = self._start_may_move and bool(answer["opened"])
+        for name in answer.get("replaced", ()):
             log.warning("penstock: %s was deleted and made again; all that it has now is read", name)
-        return ordered(said["offsets"])
+        return ordered(answer["offsets"])
 
     # ------------------------------------------------------------------ where a batch ends
 
@@ -103,9 +103,9 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         self._check_options()
         self._planned = True
         meant = identities(start)
-        begin, end = self._planned_range(places(start), meant, limit)
+        begin, end = self._planned_range(offsets_in(start), meant, limit)
         if self._pinned is None and not self._enough(begin, end, limit) and self._await_more(begin, end):
-            begin, end = self._planned_range(places(start), meant, limit)
+            begin, end = self._planned_range(offsets_in(start), meant, limit)
         if not self._enough(begin, end, limit):
             return dict(start)  # the very same text, so that Spark sees nothing new
         self._holding_since = None
@@ -156,14 +156,14 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         if self._pinned is not None:
             asked["until"] = {name: max(self._pinned[name], at) for name, at in begin.items()}
         try:
-            said = self.broker.ask("limit", **asked)
+            answer = self.broker.ask("limit", **asked)
         except PenstockError as error:
             if error.code == "invalid_argument":  # a topic may end before the batch begins
                 return begin, self.broker.bounds(topics=list(begin))
             raise
-        tails, identity = said["tails"], said["identities"]
-        return ordered(said["until"]), {
-            name: Bound(head, tails[name], identity[name]) for name, head in said["heads"].items()
+        tails, identity = answer["tails"], answer["identities"]
+        return ordered(answer["until"]), {
+            name: Bound(head, tails[name], identity[name]) for name, head in answer["heads"].items()
         }
 
     # ------------------------------------------------------------------ waiting for more
@@ -195,9 +195,9 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
     # ------------------------------------------------------------------ a batch
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        before, meant, after = places(start), identities(end), places(end)
+        before, meant, after = offsets_in(start), identities(end), offsets_in(end)
         # A first batch that Spark runs again must begin where it began.
-        if not self._planned and self._start_may_move and before == places(self._start or {}):
+        if not self._planned and self._start_may_move and before == offsets_in(self._start or {}):
             self._report_once(
                 "the first batch of this query is run again, and where it began was not kept; "
                 "set startingOffsets to where it is to begin, and give queries that start at latest a consumerName"
@@ -236,7 +236,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
             self.broker.ask(
                 "cursor.advance",
                 name=self.options.consumer,
-                offsets=places(end),
+                offsets=offsets_in(end),
                 identities=identities(end),
                 many=self.options.many,
             )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyspark_penstock.errors import DataLossError, PenstockError
-from pyspark_penstock.positions import identities, places
+from pyspark_penstock.positions import identities, offsets_in
 from pyspark_penstock.streaming import PenstockStreamReader
 from tests.spark.conftest import MakeTopic
 from tests.spark.servers import Server
@@ -35,7 +35,7 @@ def test_a_topic_made_again_longer_than_before_is_a_loss(
 ) -> None:
     topic = make_topic(*OLD)
     checkpoint = reader(server, topic).latestOffset({topic: 0}, ALL)
-    assert places(checkpoint) == {topic: 100}
+    assert offsets_in(checkpoint) == {topic: 100}
     replace(server, topic, NEW)
     strict = reader(server, topic)
     with pytest.raises(DataLossError, match=f"{topic} was deleted and made again since it was read"):
@@ -76,7 +76,7 @@ def test_a_checkpoint_of_an_older_release_goes_on(server: Server, make_topic: Ma
     topic = make_topic(*OLD)
     stream = reader(server, topic)
     end = stream.latestOffset({topic: 40}, ALL)
-    assert (places(end), list(identities(end))) == ({topic: 100}, [topic])
+    assert (offsets_in(end), list(identities(end))) == ({topic: 100}, [topic])
     assert read_all(stream, stream.partitions({topic: 40}, end)) == OLD[40:]
     assert read_all(stream, stream.partitions({topic: 40}, {topic: 60})) == OLD[40:60]
     assert reader(server, topic).latestOffset({topic: 100}, ALL) == {topic: 100}, "the very same text"
@@ -131,7 +131,7 @@ def test_a_topic_taken_out_and_put_in_again_goes_on_from_its_cursor(server: Serv
     stream.commit(start)
     server.publish(kept, [b"k-out"])
     alone = reader(server, kept, consumerName=name)
-    without = alone.latestOffset({kept: places(start)[kept]}, ALL)
+    without = alone.latestOffset({kept: offsets_in(start)[kept]}, ALL)
     alone.commit(without)
     server.publish(moved, [b"m-out"])
     back = reader(server, **both)
@@ -148,7 +148,7 @@ def test_a_pattern_matches_short_names_in_the_default_project(
     parts = batch(server, subscribePattern="shortly-.*")
     assert read_all(parts, parts.partitions()) == [b"a"]
     stream = reader(server, subscribePattern="shortly-.*")
-    assert places(stream.initialOffset()) == {topic: 0}
+    assert offsets_in(stream.initialOffset()) == {topic: 0}
     assert reader(server, topicPattern="shortly-.*", projectId="other").initialOffset() == {}
     assert "no topic matches topicPattern shortly-.*" in caplog.text
     with pytest.raises(PenstockError, match=r"no topic matches topicPattern nothing-.*; it is compared with the whole"):

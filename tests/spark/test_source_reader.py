@@ -16,7 +16,7 @@ from pyspark_penstock import streaming
 from pyspark_penstock.client import BrokerClient, Retries, Span
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import parse
-from pyspark_penstock.positions import places
+from pyspark_penstock.positions import offsets_in
 from pyspark_penstock.reading import PenstockReader, RangePartition
 from pyspark_penstock.schema import COLUMNS
 from pyspark_penstock.streaming import PenstockStreamReader
@@ -48,20 +48,20 @@ def test_a_stream_begins_with_what_comes(server: Server, make_topic: MakeTopic) 
     topic = make_topic(b"old")
     stream = reader(server, topic, startingOffsets="latest")
     server.publish(topic, [b"new"])
-    assert places(stream.initialOffset()) == {topic: 2}
+    assert offsets_in(stream.initialOffset()) == {topic: 2}
     server.publish(topic, [b"newer"])
-    assert places(stream.initialOffset()) == {topic: 2}  # worked out once
+    assert offsets_in(stream.initialOffset()) == {topic: 2}  # worked out once
 
 
 def test_offsets_are_sorted_and_can_be_given_back_as_they_are(server: Server, make_topic: MakeTopic) -> None:
     topics = [make_topic(b"1", b"2", name=f"sorted-{name}") for name in "cab"]
     stream = reader(server, topics=",".join(topics))
     end = stream.latestOffset(stream.initialOffset(), ALL)
-    assert list(places(end)) == sorted(topics)
+    assert list(offsets_in(end)) == sorted(topics)
     again = reader(server, topics=",".join(topics), startingOffsets=json.dumps(end))
     assert again.initialOffset() == end
     mixed = {topics[0]: -1, topics[1].rsplit("/", 1)[1]: 1}
-    assert places(reader(server, topics=",".join(topics), startingOffsets=json.dumps(mixed)).initialOffset()) == {
+    assert offsets_in(reader(server, topics=",".join(topics), startingOffsets=json.dumps(mixed)).initialOffset()) == {
         topics[1]: 1,
         topics[2]: 0,
         topics[0]: 2,
@@ -81,12 +81,12 @@ def test_a_time_is_the_first_message_since(server: Server, make_topic: MakeTopic
     third = server.rows(topic)[2]["publish_time"]
     assert second < third
     stamp = third.isoformat()
-    assert places(reader_at(server, topic, startingTimestamp=stamp).initialOffset()) == {topic: 2}
+    assert offsets_in(reader_at(server, topic, startingTimestamp=stamp).initialOffset()) == {topic: 2}
     later = "2100-01-01T00:00:00Z"
     with pytest.raises(PenstockError, match=r"nothing was published to .* since startingTimestamp"):
         reader_at(server, topic, startingTimestamp=later).initialOffset()
     patient = {"startingTimestamp": later, "startingOffsetsByTimestampStrategy": "latest"}
-    assert places(reader_at(server, topic, **patient).initialOffset()) == {topic: 3}
+    assert offsets_in(reader_at(server, topic, **patient).initialOffset()) == {topic: 3}
     parts = batch(server, topic=topic, endingTimestamp=stamp)
     assert read_all(parts, parts.partitions()) == [b"a", b"b"]
 
@@ -99,15 +99,15 @@ def reader_at(server: Server, topic: str, **options: str) -> PenstockStreamReade
 def test_a_named_start_is_kept_by_the_broker(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(b"old")
     first = reader(server, topic, startingOffsets="latest", consumerName=f"named-{topic[-12:]}")
-    assert places(first.initialOffset()) == {topic: 1}
+    assert offsets_in(first.initialOffset()) == {topic: 1}
     server.publish(topic, [b"new"])
     # The name wins over what startingOffsets says.
     second = reader(server, topic, startingOffsets="earliest", consumerName=f"named-{topic[-12:]}")
-    assert places(second.initialOffset()) == {topic: 1}
+    assert offsets_in(second.initialOffset()) == {topic: 1}
     second.commit({topic: 2})
     [cursor] = server.ask("cursor.list", name=f"named-{topic[-12:]}")["cursors"]
     assert (cursor["offset"], cursor["lag"]) == (2, 0)
-    assert places(reader(server, topic, consumerName=f"named-{topic[-12:]}").initialOffset()) == {topic: 2}
+    assert offsets_in(reader(server, topic, consumerName=f"named-{topic[-12:]}").initialOffset()) == {topic: 2}
 
 
 def test_several_topics_have_a_cursor_each(server: Server, make_topic: MakeTopic) -> None:
@@ -128,11 +128,11 @@ def test_limits_in_rows_and_bytes_both_apply(server: Server, make_topic: MakeTop
     stream = reader(server, topic, maxOffsetsPerTrigger=8, maxBytesPerTrigger=5_500)
     start = stream.initialOffset()
     assert stream.getDefaultReadLimit() == ReadMaxRows(8)
-    assert places(stream.latestOffset(start, ReadMaxRows(3))) == {topic: 3}
+    assert offsets_in(stream.latestOffset(start, ReadMaxRows(3))) == {topic: 3}
     by_bytes = stream.latestOffset(start, ReadMaxRows(8))[topic]
     assert 3 < by_bytes < 6
     assert stream.latestOffset(start, ReadMaxBytes(2_500))[topic] == 2
-    assert places(stream.latestOffset(start, ALL)) == {topic: 20}
+    assert offsets_in(stream.latestOffset(start, ALL)) == {topic: 20}
     assert stream.reportLatestOffset() == {topic: 20}
 
 
@@ -140,7 +140,7 @@ def test_several_topics_share_a_limit(server: Server, make_topic: MakeTopic) -> 
     large, small = make_topic(*[b"x"] * 30), make_topic(*[b"y"] * 10)
     stream = reader(server, topics=f"{large},{small}", maxOffsetsPerTrigger=8)
     end = stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
-    assert places(end) == {large: 6, small: 2}
+    assert offsets_in(end) == {large: 6, small: 2}
 
 
 def test_available_now_ends_where_it_was_when_it_began(
@@ -153,7 +153,7 @@ def test_available_now_ends_where_it_was_when_it_began(
     start = stream.initialOffset()
     first = stream.latestOffset(start, ReadMaxRows(3))
     second = stream.latestOffset(first, ReadMaxRows(3))
-    assert (places(first), places(second)) == ({topic: 3}, {topic: 5})
+    assert (offsets_in(first), offsets_in(second)) == ({topic: 3}, {topic: 5})
     monkeypatch.delattr(PenstockStreamReader, "_await_more")  # nobody waits for what is not to be read
     assert stream.latestOffset(second, ReadMaxRows(3)) == second
 
@@ -162,7 +162,7 @@ def test_an_idle_stream_waits_in_the_broker_and_wakes_with_a_message(server: Ser
     topic = make_topic(b"x")
     stream = reader(server, topic)
     before = time.monotonic()
-    assert places(stream.latestOffset({topic: 1}, ALL)) == {topic: 1}
+    assert offsets_in(stream.latestOffset({topic: 1}, ALL)) == {topic: 1}
     assert time.monotonic() - before >= streaming.IDLE_SECONDS * 0.8
     publisher = threading.Timer(0.1, server.publish, (topic, [b"y"]))
     publisher.start()
@@ -170,24 +170,24 @@ def test_an_idle_stream_waits_in_the_broker_and_wakes_with_a_message(server: Ser
     while found == {topic: 1}:
         found = stream.latestOffset(found, ALL)
     publisher.join()
-    assert places(found) == {topic: 2}
+    assert offsets_in(found) == {topic: 2}
 
 
 def test_messages_are_held_back_until_there_are_enough(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(b"1", b"2")
     stream = reader(server, topic, minOffsetsPerTrigger=4, maxTriggerDelay="1h")
-    assert places(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 0}
-    assert places(stream.latestOffset({topic: 0}, ALL)) == {topic: 2}  # the engine wants everything
+    assert offsets_in(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 0}
+    assert offsets_in(stream.latestOffset({topic: 0}, ALL)) == {topic: 2}  # the engine wants everything
     server.publish(topic, [b"3", b"4"])
-    assert places(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 4}
-    assert places(reader(server, topic).latestOffset({topic: 0}, ReadMinRows(5))) == {topic: 0}
+    assert offsets_in(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 4}
+    assert offsets_in(reader(server, topic).latestOffset({topic: 0}, ReadMinRows(5))) == {topic: 0}
 
 
 def test_messages_are_not_held_back_for_longer_than_the_delay(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(b"1")
     stream = reader(server, topic, minOffsetsPerTrigger=100, maxTriggerDelay="300ms")
     before = time.monotonic()
-    assert places(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 1}
+    assert offsets_in(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 1}
     assert time.monotonic() - before >= 0.3
 
 
@@ -199,26 +199,26 @@ def test_topics_that_match_later_join_with_their_earliest_message(server: Server
     make_topic(b"x", name="nojoin")
     stream = reader(server, topicPattern=r"projects/penstock/topics/join-\d")
     start = stream.latestOffset(stream.initialOffset(), ALL)
-    assert places(start) == {first: 1}
+    assert offsets_in(start) == {first: 1}
     second = make_topic(b"b", b"c", name="join-2")
     end = start
     while end == start:
         end = stream.latestOffset(start, ALL)
-    assert places(end) == {first: 1, second: 2}
+    assert offsets_in(end) == {first: 1, second: 2}
     assert read_all(stream, stream.partitions(start, end)) == [b"b", b"c"]
 
 
 def test_a_pattern_that_matches_nothing_yet_waits(server: Server, make_topic: MakeTopic) -> None:
     stream = reader(server, topicPattern=r".*/topics/notyet-\d")
-    assert places(stream.initialOffset()) == {}
+    assert offsets_in(stream.initialOffset()) == {}
     before = time.monotonic()
-    assert places(stream.latestOffset({}, ALL)) == {}
+    assert offsets_in(stream.latestOffset({}, ALL)) == {}
     assert time.monotonic() - before >= streaming.IDLE_SECONDS * 0.8
     topic = make_topic(b"a", name="notyet-1")
     end: dict[str, Any] = {}
     while not end:
         end = stream.latestOffset({}, ALL)
-    assert places(end) == {topic: 1}
+    assert offsets_in(end) == {topic: 1}
 
 
 def test_a_topic_that_is_gone_is_a_loss(server: Server, make_topic: MakeTopic) -> None:
@@ -228,7 +228,9 @@ def test_a_topic_that_is_gone_is_a_loss(server: Server, make_topic: MakeTopic) -
     pattern = r".*/topics/gone-\d"
     with pytest.raises(DataLossError, match="gone-2, which this query reads, is not there any more"):
         reader(server, topicPattern=pattern).latestOffset(start, ALL)
-    assert places(reader(server, topicPattern=pattern, failOnDataLoss="false").latestOffset(start, ALL)) == {kept: 1}
+    assert offsets_in(reader(server, topicPattern=pattern, failOnDataLoss="false").latestOffset(start, ALL)) == {
+        kept: 1
+    }
 
 
 def test_a_batch_that_was_planned_with_a_topic_that_is_gone(server: Server, make_topic: MakeTopic) -> None:
@@ -315,7 +317,7 @@ def test_what_retention_removed_is_named_or_skipped(tmp_path: Path, caplog: pyte
         with pytest.raises(DataLossError, match=said):
             list(strict.read(RangePartition(server.endpoint, Span(topic, 1, tail))))
         lax = reader(server, topic, failOnDataLoss="false", columns="data")
-        assert places(lax.latestOffset({topic: 1}, ReadMaxRows(2))) == {topic: head + 2}
+        assert offsets_in(lax.latestOffset({topic: 1}, ReadMaxRows(2))) == {topic: head + 2}
         assert read_all(lax, lax.partitions({topic: 1}, {topic: tail})) == server.data(topic)
         assert read_all(lax, [RangePartition(server.endpoint, Span(topic, 1, tail))]) == server.data(topic)
         assert f"messages 1 to {head - 1} of {topic} were removed" in caplog.text
@@ -337,7 +339,7 @@ def test_a_topic_that_was_made_again_is_a_loss(server: Server, make_topic: MakeT
     topic = make_topic(b"a")
     with pytest.raises(DataLossError, match="ends at offset 1, and reading was to begin at 9"):
         reader(server, topic).latestOffset({topic: 9}, ALL)
-    assert places(reader(server, topic, failOnDataLoss="false").latestOffset({topic: 9}, ALL)) == {topic: 1}
+    assert offsets_in(reader(server, topic, failOnDataLoss="false").latestOffset({topic: 9}, ALL)) == {topic: 1}
 
 
 # ---------------------------------------------------------------------- a broker that is away

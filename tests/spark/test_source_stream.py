@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_penstock.positions import places
+from pyspark_penstock.positions import offsets_in
 from tests.spark.conftest import MakeTopic
 from tests.spark.queries import failing, failure, into, run, sentence, sizes, start, wait_until
 from tests.spark.servers import Server
@@ -24,12 +24,12 @@ def test_available_now_takes_limited_batches_and_goes_on_from_its_checkpoint(
     frame = read_stream(topic, maxOffsetsPerTrigger=3).select("data")
     progress = run(frame, checkpoint, into(server, copy))
     assert sizes(progress) == [3, 3, 2]
-    assert [places(each["sources"][0]["endOffset"]) for each in progress] == [{topic: 3}, {topic: 6}, {topic: 8}]
+    assert [offsets_in(each["sources"][0]["endOffset"]) for each in progress] == [{topic: 3}, {topic: 6}, {topic: 8}]
     assert progress[0]["sources"][0]["latestOffset"] == {topic: 8}  # so that lag can be seen
     server.publish(topic, [b"8", b"9"])
     later = run(frame, checkpoint, into(server, copy))
     assert sizes(later) == [2]
-    assert places(later[0]["sources"][0]["startOffset"]) == {topic: 8}
+    assert offsets_in(later[0]["sources"][0]["startOffset"]) == {topic: 8}
     assert server.data(copy) == [b"%d" % n for n in range(10)]
 
 
@@ -81,7 +81,7 @@ def test_the_offsets_of_a_query_can_be_given_to_another(
     server.publish(topic, [b"5"])
     on_disk = Path(checkpoint, "offsets", "0").read_text().splitlines()[-1]
     assert json.loads(on_disk) == end
-    assert places(end) == {topic: 5}
+    assert offsets_in(end) == {topic: 5}
     rows = read(topic, startingOffsets=on_disk).collect()
     assert [bytes(row.data) for row in rows] == [b"5"]
 

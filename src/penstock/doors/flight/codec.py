@@ -1,5 +1,4 @@
-"""What Flight clients send, as JSON: tickets, actions, the commands of uploads. Names without a slash are short for a
-topic of the default project."""
+"""What Flight clients send, as JSON: tickets, actions, the commands of uploads; and how they name topics."""
 
 from __future__ import annotations
 

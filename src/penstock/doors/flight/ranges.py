@@ -1,5 +1,7 @@
-"""How much a reader takes at a time, and how it is split into parts: by stored bytes, which positions in the log give
-without reading the messages in between."""
+"""How much a reader takes at a time, and how it is split into parts.
+
+Both go by stored bytes, which positions in the log give without reading the messages in between.
+"""
 
 from __future__ import annotations
 

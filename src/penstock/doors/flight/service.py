@@ -1,5 +1,7 @@
-"""The Flight service of the reader process. A scan streams: however long the range, only the record batch being written
-and the few stored batches it is made of are in memory."""
+"""The Flight service of the reader process.
+
+A scan streams: in memory are the record batch being written and the few stored batches it is made of.
+"""
 
 from __future__ import annotations
 
