@@ -37,7 +37,7 @@ def test_names_are_those_of_the_cloud_service() -> None:
 
 
 def test_a_queue_named_by_many_at_once_is_made_once() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as queue:
             made = await asyncio.gather(*(provide(queue) for _ in range(20)))
             assert made == [True] + [False] * 19
@@ -47,22 +47,22 @@ def test_a_queue_named_by_many_at_once_is_made_once() -> None:
             assert (subscription.name, subscription.topic) == (SUBSCRIPTION, TOPIC)
             assert (options.strict_receipts, options.retention_seconds) == (False, 0)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_topic_that_was_there_gets_its_subscription() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as queue:
             await queue.create_topic(TOPIC)
             await provide(queue)
             await queue.publish(TOPIC, [Draft(b"x")])
             assert [each.message.data for each in await queue.pull(SUBSCRIPTION, 5)] == [b"x"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_queue_whose_topic_was_deleted_begins_anew() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as queue:
             await provide(queue)
             await queue.delete_topic(TOPIC)
@@ -70,11 +70,11 @@ def test_a_queue_whose_topic_was_deleted_begins_anew() -> None:
             await queue.send(TOPIC, SUBSCRIPTION, QUEUE_OPTIONS, [Draft(b"x")])
             assert [each.message.data for each in await queue.pull(SUBSCRIPTION, 5)] == [b"x"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_subscription_of_that_name_on_another_topic_is_left_alone() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as queue:
             await queue.create_topic("other")
             await queue.create_subscription(SUBSCRIPTION, "other")
@@ -82,13 +82,13 @@ def test_a_subscription_of_that_name_on_another_topic_is_left_alone() -> None:
                 await provide(queue)
             assert await queue.find_topic(TOPIC) is None
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_name_the_broker_refuses_is_refused() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as queue:
             with pytest.raises(InvalidArgumentError):
                 await queue.provide_queue(topic_name("p", "q" * 2000), SUBSCRIPTION, QUEUE_OPTIONS)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

@@ -317,9 +317,9 @@ def test_options_are_kept_with_the_subscription() -> None:
 
 
 def test_a_queue_that_was_never_started_closes_all_the_same(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         queue = AsyncMessageQueue(SqliteJournal(tmp_path / "data"))
         await queue.close()
         SqliteJournal(tmp_path / "data").close()  # the folder is free again
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

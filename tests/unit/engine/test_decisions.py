@@ -17,13 +17,13 @@ from penstock.journal.port import JournalFullError
 from tests.unit.engine.journals import ToldJournal
 
 
-def play(scene: Callable[[AsyncMessageQueue], Awaitable[None]], journal: MemoryJournal | None = None) -> None:
+def play(scenario: Callable[[AsyncMessageQueue], Awaitable[None]], journal: MemoryJournal | None = None) -> None:
     async def performance() -> None:
         queue = AsyncMessageQueue(journal or MemoryJournal())
         await queue.start()
         await queue.provide_queue("t", "s", SubscriptionOptions(strict_receipts=False))
         try:
-            await scene(queue)
+            await scenario(queue)
         finally:
             await queue.close()
 
@@ -33,7 +33,7 @@ def play(scene: Callable[[AsyncMessageQueue], Awaitable[None]], journal: MemoryJ
 def test_many_decisions_share_one_commit() -> None:
     journal = ToldJournal()
 
-    async def scene(queue: AsyncMessageQueue) -> None:
+    async def scenario(queue: AsyncMessageQueue) -> None:
         commits = len(journal.commits)
         journal.gate.clear()
         first = queue.publish("t", [Draft(b"1")])
@@ -50,11 +50,11 @@ def test_many_decisions_share_one_commit() -> None:
         assert (first.result().first, second.result().first, second.result().total, acked.result()) == (0, 1, 2, 2)
         assert len(journal.commits) <= commits + 2, "one may have begun with the first of them"
 
-    play(scene, journal)
+    play(scenario, journal)
 
 
 def test_only_good_places_are_acked_and_each_once() -> None:
-    async def scene(queue: AsyncMessageQueue) -> None:
+    async def scenario(queue: AsyncMessageQueue) -> None:
         await queue.publish("t", [Draft(b"1"), Draft(b"2")])
         one, two = await queue.pull("s", 2, lease_seconds=10)
         place = (one.message.offset, one.stamp)
@@ -64,24 +64,24 @@ def test_only_good_places_are_acked_and_each_once() -> None:
         assert await queue.ack_delivered(12345, [(two.message.offset, two.stamp)]) == 0
         assert (await queue.backlog("s")).messages == 1
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_refused_commit_is_told_to_who_waits_and_nothing_of_it_counts() -> None:
     journal = ToldJournal()
 
-    async def scene(queue: AsyncMessageQueue) -> None:
+    async def scenario(queue: AsyncMessageQueue) -> None:
         journal.refusals.append(JournalFullError())
         lost = queue.publish("t", [Draft(b"lost")])
         with pytest.raises(JournalFullError):
             await lost
         assert lookups.topic(queue.engine, "t").tail == 0
 
-    play(scene, journal)
+    play(scenario, journal)
 
 
 def test_a_queue_is_provided_once_and_never_takes_what_belongs_to_another() -> None:
-    async def scene(queue: AsyncMessageQueue) -> None:
+    async def scenario(queue: AsyncMessageQueue) -> None:
         numbers = await queue.find_queue("t", "s")
         assert not await queue.provide_queue("t", "s")
         assert await queue.find_queue("t", "s") == numbers
@@ -93,14 +93,14 @@ def test_a_queue_is_provided_once_and_never_takes_what_belongs_to_another() -> N
         assert await queue.provide_queue("t", "s")
         assert await queue.find_queue("t", "s") is not None
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_backlog_is_loaded_while_acks_wait_for_their_commit() -> None:
     """Reading waits for messages of its own topic on their way to the journal, and for nothing else."""
     journal = ToldJournal()
 
-    async def scene() -> None:
+    async def scenario() -> None:
         queue = AsyncMessageQueue(journal, sizes=Sizes(cache_bytes=500_000))
         await queue.start()
         await queue.provide_queue("t", "s")
@@ -124,4 +124,4 @@ def test_a_backlog_is_loaded_while_acks_wait_for_their_commit() -> None:
         await last
         await queue.close()
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
