@@ -106,7 +106,7 @@ class OnceKey(Request):
     epoch: int
 
 
-class Upload(Request):
+class UploadCommand(Request):
     """The command of a DoPut."""
 
     topic: str | None = None

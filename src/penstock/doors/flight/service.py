@@ -122,7 +122,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
 
     def do_put(self, context: Any, descriptor: flight.FlightDescriptor, reader: Any, writer: Any) -> None:
         with self._call("do_put"):
-            command = codec.read(descriptor.command or b"", codec.Upload, "command")
+            command = codec.read(descriptor.command or b"", codec.UploadCommand, "command")
             upload = Upload(self._topics, self._publisher, self._names, self.staging, self._limits, command)
             if not self._uploads.acquire(blocking=False):
                 raise UnavailableError("The server is busy: try again later")

@@ -42,7 +42,7 @@ class Upload:
         names: codec.Names,
         staging: Staging,
         limits: Limits,
-        command: codec.Upload,
+        command: codec.UploadCommand,
     ) -> None:
         self._topics = topics
         self._publisher = publisher
