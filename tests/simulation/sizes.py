@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 
 from penstock.broker.log import OVERHEAD_BYTES, LogCache, Sizes
 
+# Every field is named: of a NamedTuple, Hypothesis makes up the others, even where they have a default.
 LOG_SIZES = st.builds(
     Sizes,
     cache_bytes=st.sampled_from([1, 4 * OVERHEAD_BYTES, 12 * OVERHEAD_BYTES, 10**7]),
     chunk_messages=st.sampled_from([1, 2, 3, 512]),
     chunk_bytes=st.sampled_from([1, 10**6, 10**6]),
     read_messages=st.sampled_from([1, 2, 3, 7, 1024]),
+    read_bytes=st.sampled_from([1, 10**6, 10**6]),
     topics_ahead=st.sampled_from([0, 1, 8]),
 )
 

@@ -154,6 +154,12 @@ def _asked_for_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogCache, "load", planted)
 
 
+def _peek_forgets_what_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two messages that do not fit the cache together are read in turn for ever."""
+    peek = Broker.peek
+    monkeypatch.setattr(Broker, "peek", lambda self, now, name, max_messages, _: peek(self, now, name, max_messages))
+
+
 def _stuck_letters_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.broker.returning.stuck_backoff", lambda options, attempts: 0)
 
@@ -177,6 +183,7 @@ FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options that every subsc
 FOUND_BY_READERS: list[Plant] = [
     _loaded_over_the_next_chunk,
     _asked_for_leaves_first,
+    _peek_forgets_what_it_read,
 ]
 FOUND_BY_CUTS: list[Plant] = [
     _acks_not_written,

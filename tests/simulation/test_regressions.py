@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import Draft, InvalidArgumentError, ManualClock, MessageQueue, SubscriptionOptions
+from penstock.broker.consuming import Peeked
 from penstock.broker.log import Sizes
 from penstock.engine import lookups
 from tests.simulation.schedule import Scheduled
@@ -147,6 +148,21 @@ def test_a_pull_ends_where_a_held_message_and_the_next_one_do_not_fit_the_cache_
     assert [message.data for message in queue.pull("s", 1)] == [b"3"]
     clock.advance(1)
     assert [message.data for message in queue.pull("s", 1)] == [b"1"]
+
+
+def test_many_readers_of_what_the_cache_does_not_hold_end() -> None:
+    """They were taken for endless: each reads every message on its own, so together they read long."""
+    harness = Scheduled(clock=ManualClock(), sizes=Sizes(cache_bytes=TINY, chunk_messages=1, read_messages=1))
+    queue, answers = harness.queue, list[Peeked]()
+    harness.do(queue.create_topic("t"))
+    harness.do(queue.create_subscription("s", "t"))
+    for number in range(30):
+        harness.do(queue.publish("t", [Draft(b"%d" % number)]))
+    for _ in range(60):
+        harness.begin(queue.peek("s", 30), answers.append)
+    harness.finish()
+    harness.close()
+    assert [len(peeked.messages) for peeked in answers] == [30] * 60
 
 
 def test_what_is_published_while_retention_is_looked_at_stays() -> None:
