@@ -7,7 +7,7 @@ import pytest
 from penstock import Draft, InvalidArgumentError, ManualClock, MessageQueue, SubscriptionOptions
 from penstock.broker.consuming import Peeked
 from penstock.broker.log import Sizes
-from penstock.engine import lookups
+from penstock.engine import commands, lookups
 from tests.simulation.schedule import Scheduled
 from tests.simulation.stores import MemoryStore
 
@@ -181,3 +181,25 @@ def test_what_is_published_while_retention_is_looked_at_stays() -> None:
     backlog = lookups.backlog(queue.engine, "s").messages
     harness.close()
     assert backlog == 1
+
+
+def test_retention_does_not_run_after_those_who_ack() -> None:
+    """With each ack between its read and the answer it read the next message, as long as acks came."""
+    clock = ManualClock()
+    queue = MemoryStore(clock=clock, sizes=Sizes(cache_bytes=TINY, chunk_messages=1, read_messages=1)).open()
+    queue.register_topic("t")
+    queue.register_subscription("s", "t", SubscriptionOptions(lease_seconds=600))
+    for number in range(10):
+        queue.publish("t", [b"%d" % number])
+    first, *others = queue.pull("s", 10)
+    clock.advance(2)
+    engine, questions = queue.engine, 0
+    assert engine.is_tick_due()
+    queue.ack(first.ack_id)
+    broker, steps = engine.broker, commands.housekeep(engine.broker, clock.now)
+    question = engine.step(steps, None, broker)[0]
+    while question is not None:
+        questions += 1
+        queue.ack(others.pop(0).ack_id)
+        question = engine.step(steps, engine.read(question, 10), broker)[0]
+    assert (questions, queue.topic("t").head) == (1, 1)

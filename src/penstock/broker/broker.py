@@ -59,5 +59,6 @@ class Broker(Ledger):
     end_endless_leases = returning.end_endless_leases  # after a restart
     expire_resources = housekeeping.expire_resources  # unused subscriptions, old snapshots, idle producers
     is_trim_due = housekeeping.is_trim_due  # whether retention is worth a look
-    retention_times = housekeeping.retention_times  # the instants that trim has to know the offsets of
+    retention_times = housekeeping.retention_times  # the instants that lapse and trim have to know the offsets of
+    lapse = housekeeping.lapse  # drop what subscriptions keep no longer
     trim = housekeeping.trim  # forget what nothing needs

@@ -54,20 +54,25 @@ def retention_times(ledger: Ledger, now: int, topic: Topic) -> list[int]:
     return sorted(at for at in times if at > topic.head_at)
 
 
-def trim(
-    ledger: Ledger, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int, positions: dict[int, int]
-) -> Need | None:
-    """Forget what nothing needs.
+def lapse(ledger: Ledger, now: int, topic: Topic, offsets: Mapping[int, int], positions: dict[int, int]) -> Need | None:
+    """Drop what subscriptions keep no longer.
 
-    `offsets` answers retention_times; `fullest` is the first offset within the topic's size cap; `positions`
-    keeps what was read between one call and the next, as the messages may not fit the cache together.
+    `offsets` answers retention_times; `positions` keeps what was read between one call and the next, as the messages
+    may not fit the cache together.
     """
     for subscription in topic.readers.values():
         floor = _floor(now, subscription.options.retention_seconds, offsets)
         need = _lapse(ledger, topic, subscription, now, floor, positions)
         if need is not None:
             return need
-    kept = [topic.tail]
+    return None
+
+
+def trim(
+    ledger: Ledger, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int, until_max: int
+) -> Need | None:
+    """Forget what nothing needs, up to `until_max`; `fullest` is the first offset within the topic's size cap."""
+    kept = [topic.tail, until_max]
     for reader in topic.readers.values():
         kept.append(reader.lowest_unacked())
         if reader.options.retain_acked:

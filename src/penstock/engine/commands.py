@@ -170,11 +170,11 @@ def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
         found = yield Find(topic.number, time)
         offsets[time] = tail if found is None else found
     fullest = yield from _first_within_cap(broker, topic)
-    positions: dict[int, int] = {}
-    while topic.number in broker.state.topics:
-        need = broker.trim(at, topic, offsets, fullest, positions)
-        if need is None:
-            return
+    positions, until = dict[int, int](), MAX_OFFSET
+    while topic.number in broker.state.topics and (need := broker.lapse(at, topic, offsets, positions)) is not None:
+        yield need
+    while topic.number in broker.state.topics and (need := broker.trim(at, topic, offsets, fullest, until)) is not None:
+        until = need.first  # what is acked until it is read has time: it would be another message again and again
         yield need
 
 

@@ -232,7 +232,8 @@ class Walk:
             case 2:
                 times = self.broker.retention_times(self.now, topic)
                 floor = self.random.randrange(topic.head, topic.tail + 1)
-                self.broker.trim(self.now, topic, dict.fromkeys(times, floor), 0, {})
+                self.broker.lapse(self.now, topic, dict.fromkeys(times, floor), {})
+                self.broker.trim(self.now, topic, dict.fromkeys(times, floor), 0, topic.tail)
 
 
 def _offsets(fact: Any) -> list[int]:
