@@ -19,7 +19,7 @@ from penstock.broker.model import NO_ATTRIBUTES, Draft, Message, SubscriptionOpt
 from penstock.broker.publishing import Once
 from penstock.engine import commands, lookups
 from penstock.engine.clock import Clock
-from penstock.engine.engine import Engine
+from penstock.engine.engine import Answer, Engine
 from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS, named, subscription_options, topic_options
 from penstock.engine.statistics import BrokerStatistics
 from penstock.engine.views import (
@@ -106,7 +106,8 @@ class MessageQueue:
         return self._finish(make)
 
     def _finish(self, make: Callable[[Broker], commands.Steps[T]]) -> T:
-        engine, answer = self.engine, None
+        engine = self.engine
+        answer: Answer = None
         steps, broker = engine.begin(make)
         while True:
             question, result, number = engine.step(steps, answer, broker)

@@ -21,15 +21,15 @@ from penstock.broker.broker import Broker
 from penstock.broker.facts import Fact, Published, Removed, Returned, SubscriptionChanged, SubscriptionCreated
 from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
-from penstock.broker.log import Need, Sizes
-from penstock.broker.model import SECOND, Draft, Message
+from penstock.broker.log import Sizes
+from penstock.broker.model import SECOND, Draft
 from penstock.broker.publishing import Appended, Once
 from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps
 from penstock.engine.commits import Commits
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
-from penstock.engine.reads import ReadAhead
+from penstock.engine.reads import Block, ReadAhead
 from penstock.engine.statistics import BrokerStatistics, statistics
 from penstock.errors import InternalError, PenstockError, UnavailableError
 from penstock.journal.port import Journal, JournalFailedError, JournalFullError
@@ -39,6 +39,7 @@ log = logging.getLogger("penstock")
 
 PACKAGE = Path(__file__).parent.parent
 DRAWN_AT_ONCE = 256
+Answer: TypeAlias = Block | int | None  # to the question of a step
 Listener: TypeAlias = Callable[..., None]
 
 
@@ -151,14 +152,22 @@ class Engine:
             self.check()
             return make(self.broker), self.broker
 
-    def step(self, steps: Steps[T], answer: int | None, broker: Broker) -> tuple[Question | None, T | None, int]:
-        """One step of a command that may have to read: its question or its result, and the number to wait for."""
+    def step(self, steps: Steps[T], answer: Answer, broker: Broker) -> tuple[Question | None, T | None, int]:
+        """One step of a command that may have to read: its question or its result, and the number to wait for.
+
+        What it asked for comes into memory here, under the same lock: between the two, the reads of other threads could
+        push it out again, and again after the next read.
+        """
         question, result = None, None
         with self.lock:
             self.check()
             if self.broker is not broker:  # the steps would go on deciding on a state that is void
                 raise self._void
             try:
+                if isinstance(answer, Block):
+                    broker.load(answer.topic, answer.messages)
+                    self.reads.go_on(broker, answer)
+                    answer = None
                 question = steps.send(answer)
             except StopIteration as stop:
                 result = stop.value
@@ -269,24 +278,13 @@ class Engine:
         found = self.broker.state.topics.get(topic)
         return found.tail if found is not None else 0
 
-    def read(self, question: Question, tail: int) -> int | None:
+    def read(self, question: Question, tail: int) -> Answer:
         """Read what a step asks for, from committed messages: those below `tail`."""
         if isinstance(question, Find):
             return self.journal.find(question.topic, question.at)
         if not self.journal.durable:
-            self.broker.load(question.topic, self.journal.read(*question))
-        else:
-            self.load(question, self.reads.read(question).result(), tail)
-        return None
-
-    def load(self, need: Need, messages: list[Message], tail: int) -> None:
-        with self.lock:
-            try:
-                self.broker.load(need.topic, messages)
-                self.reads.go_on(self.broker, need.topic, messages, tail)
-            except Exception as error:
-                self.judge(error)
-                raise
+            return Block(question.topic, self.journal.read(*question), 0)  # nothing is read ahead
+        return Block(question.topic, self.reads.read(question).result(), tail)
 
     # ------------------------------------------------------------------ refused commits
 

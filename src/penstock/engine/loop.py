@@ -14,7 +14,8 @@ from penstock.broker.broker import Broker
 from penstock.broker.model import SECOND
 from penstock.engine import commands
 from penstock.engine.clock import sleep_until
-from penstock.engine.engine import Engine, log
+from penstock.engine.engine import Answer, Engine, log
+from penstock.engine.reads import Block
 from penstock.engine.wakeups import Wakeups
 from penstock.engine.writer import IDLE_SECONDS, Writer
 from penstock.errors import FailedPreconditionError, PenstockError
@@ -116,7 +117,7 @@ class EngineLoop:
             if question is None:
                 return cast(T, result), number
 
-    async def _read(self, question: commands.Question) -> int | None:
+    async def _read(self, question: commands.Question) -> Answer:
         engine = self._engine
         tail = engine.tail(question.topic)
         if engine.commits.holds(question.topic):  # only what is committed can be read
@@ -125,8 +126,7 @@ class EngineLoop:
             return engine.read(question, tail)
         if isinstance(question, commands.Find):
             return await asyncio.wrap_future(engine.reads.run(engine.journal.find, *question))
-        engine.load(question, await asyncio.wrap_future(engine.reads.read(question)), tail)
-        return None
+        return Block(question.topic, await asyncio.wrap_future(engine.reads.read(question)), tail)
 
     async def _keep_house(self) -> None:
         engine = self._engine

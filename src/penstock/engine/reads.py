@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from penstock.broker.broker import Broker
 from penstock.broker.log import Need, Sizes
@@ -17,6 +17,14 @@ from penstock.broker.model import Message
 from penstock.journal.port import Journal
 
 T = TypeVar("T")
+
+
+class Block(NamedTuple):
+    """Messages that a step asked for; they come into memory with the next step."""
+
+    topic: int
+    messages: list[Message]
+    tail: int  # of the topic: what is below it is committed
 
 
 class ReadAhead:
@@ -36,8 +44,9 @@ class ReadAhead:
     def run(self, question: Callable[..., T], *words: Any) -> Future[T]:
         return self._threads.submit(question, *words)
 
-    def go_on(self, broker: Broker, topic_number: int, messages: list[Message], tail: int) -> None:
+    def go_on(self, broker: Broker, block: Block) -> None:
         """A block was loaded: begin with the one behind it, as far as messages are committed."""
+        topic_number, messages, tail = block
         topic = broker.state.topics.get(topic_number)
         if topic is None or not messages or not self._topics_max:
             return

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock import Draft, Limits
+from penstock import Draft, Limits, MessageQueue
 from penstock.broker.log import OVERHEAD_BYTES, Sizes
 from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.journal.memory import MemoryJournal
 from penstock.journal.sqlite import SqliteJournal
+from tests.simulation.sizes import check_cache
+from tests.unit.engine.journals import ToldJournal
 
 MESSAGES = 120
 ROUNDS = 3
@@ -49,3 +56,52 @@ async def _drain(queue: AsyncMessageQueue) -> list[int]:
         await queue.ack([each.receipt for each in deliveries])
         offsets += [each.message.offset for each in deliveries]
     return offsets
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_call_has_what_it_read_whatever_other_threads_read(durable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others read came between the read of a call and its next look, and it read the same again, for ever."""
+    journal = ToldJournal() if durable else MemoryJournal()
+    queue = MessageQueue(journal, sizes=Sizes(cache_bytes=1, chunk_messages=1, read_messages=1))
+    queue.register_topic("topic")
+    queue.register_subscription("sub", "topic")
+    for number in range(3):
+        queue.publish("topic", [b"%d" % number])
+    (topic,), step, steps = queue.engine.broker.state.topics, queue.engine.step, count(1)
+
+    def step_after_another_read(*words: Any) -> Any:
+        assert next(steps) < 20, "a call asks the journal without end"
+        queue.engine.broker.load(topic, journal.read(topic, 2, 3))
+        return step(*words)
+
+    monkeypatch.setattr(queue.engine, "step", step_after_another_read)
+    assert [message.data for message in queue.pull("sub", 2)] == [b"0", b"1"]
+    queue.close()
+
+
+def test_threads_read_a_backlog_in_memory_that_the_cache_does_not_hold() -> None:
+    """They put what they read into the cache at the same time, and met its assertions."""
+    queue = MessageQueue(sizes=Sizes(cache_bytes=3 * OVERHEAD_BYTES, chunk_messages=1, read_messages=2))
+    queue.register_topic("topic")
+    names = [f"sub{number}" for number in range(4)]
+    for name in names:
+        queue.register_subscription(name, "topic")
+    for number in range(MESSAGES):
+        queue.publish("topic", [b"%d" % number])
+
+    def drain(name: str) -> list[bytes]:
+        found: list[bytes] = []
+        while messages := queue.pull(name, 3):
+            queue.ack_many([message.ack_id for message in messages])
+            found += [message.data for message in messages]
+        return found
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(names)) as threads:
+            taken = list(threads.map(drain, names))
+    finally:
+        sys.setswitchinterval(interval)
+    assert taken == [[b"%d" % number for number in range(MESSAGES)]] * len(names)
+    check_cache(queue.engine.broker.cache)
