@@ -1,7 +1,7 @@
-"""Who asks, and may they? One question with one answer, before anything else is looked at.
+"""Authorization, before anything else is looked at.
 
-The rule kept here: exactly one kind of credentials counts, every comparison takes the same time whatever the input,
-and a refusal says what was wrong with the form but never what would have been right.
+Exactly one kind of credentials counts, every comparison takes the same time whatever the input, and a refusal says
+what was wrong with the form but never what would have been right.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from penstock.doors.azure.dates import rfc1123
 from penstock.doors.azure.errors import AzureError, Pairs, invalid_value, invalid_xml, out_of_range, too_large
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
 from penstock.doors.azure.queues import POISON, Place, Queues
-from penstock.engine.port import Delivery, Queue
+from penstock.engine.port import Queue
 from penstock.errors import UnavailableError
 
 WEEK_SECONDS = 7 * 86400
@@ -101,25 +101,22 @@ class Messages:
             raise AzureError("MissingRequiredQueryParameter", ("QueryParameterName", "visibilitytimeout"))
         seconds = _visibility(call, 0, 0)
         data = self._data(call) if call.request.body else None
-        place, held = await self._held(call)
+        place, offset, held = await self._held(call)
         renewed = await self._queue.renew(held, seconds, data)
         if not renewed.receipt:
-            raise await self._refusal(call, place, held)
-        headers = (
-            ("x-ms-popreceipt", pop_receipt(renewed.receipt)),
-            ("x-ms-time-next-visible", rfc1123(renewed.due)),
-        )
-        return Reply(204, headers=headers)
+            raise await self._mismatch(call, place, offset)
+        visible_at = ("x-ms-time-next-visible", rfc1123(renewed.due))
+        return Reply(204, headers=(("x-ms-popreceipt", pop_receipt(renewed.receipt)), visible_at))
 
     async def delete(self, call: Call) -> Reply:
-        place, held = await self._held(call)
+        place, offset, held = await self._held(call)
         settled = await self._queue.ack([held])
         if settled.stale or settled.malformed:
-            raise await self._refusal(call, place, held)
+            raise await self._mismatch(call, place, offset)
         return Reply(204)
 
-    async def _held(self, call: Call) -> tuple[Place, str]:
-        """The queue and the broker's receipt of a call that names a message."""
+    async def _held(self, call: Call) -> tuple[Place, int, str]:
+        """The queue, the offset and the broker's receipt of a call that names a message."""
         text = call.parameters.get("popreceipt", "")
         held = parse_pop_receipt(text)
         if held is None and call.dialect.receipt_form_first:
@@ -132,12 +129,7 @@ class Messages:
         parts = parse_receipt(held) if held is not None else None
         if held is None or parts is None or parts[:2] != (place.number, offset):
             raise await self._mismatch(call, place, offset)
-        return place, held
-
-    async def _refusal(self, call: Call, place: Place, held: str) -> AzureError:
-        parts = parse_receipt(held)
-        assert parts is not None, "it was read before"
-        return await self._mismatch(call, place, parts[1])
+        return place, offset, held
 
     async def _mismatch(self, call: Call, place: Place, offset: int) -> AzureError:
         there = await self._queue.is_unacked(place.subscription, offset)
@@ -156,7 +148,8 @@ class Messages:
             deliveries = await self._queue.pull(poison.subscription, min(left, BATCH), lease_seconds=GET_SECONDS)
             if not deliveries:
                 break
-            await self._queue.publish(home.topic, [_again(each) for each in deliveries])
+            drafts = [Draft(each.message.data, ttl_seconds=WEEK_SECONDS) for each in deliveries]
+            await self._queue.publish(home.topic, drafts)
             await self._queue.ack([each.receipt for each in deliveries])
             moved, left = moved + len(deliveries), left - len(deliveries)
         return Reply(204, headers=(("x-ms-redriven-messages-count", str(moved)),))
@@ -171,10 +164,6 @@ def _check_digest(body: bytes, said: str) -> None:
         raise AzureError("InvalidMd5")
     if digest != hashlib.md5(body, usedforsecurity=False).digest():
         raise AzureError("Md5Mismatch")
-
-
-def _again(delivery: Delivery) -> Draft:
-    return Draft(delivery.message.data, ttl_seconds=WEEK_SECONDS)
 
 
 # ---------------------------------------------------------------------- parameters

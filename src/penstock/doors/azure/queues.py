@@ -123,7 +123,8 @@ class Queues:
         self, account: str, name: str, options: SubscriptionOptions, metadata: Mapping[str, str]
     ) -> SubscriptionOptions:
         """The options of a queue that moves messages aside after so many deliveries, or no longer does."""
-        poison, attempts = name + POISON, _max_dequeue_count(metadata, self._poison_after)
+        own = [int(value) for key, value in metadata.items() if key.lower() == MAX_DEQUEUE_COUNT]
+        poison, attempts = name + POISON, own[0] if own else self._poison_after
         topic = topic_name(account, poison)
         if not attempts or name.endswith(POISON) or len(poison) > QUEUE_NAME_MAX:
             ours = options.dead_letter_topic == topic
@@ -148,9 +149,13 @@ def read_metadata(request: Request, is_name: Callable[[str], bool]) -> dict[str,
     for (name, value), spelled in zip(request.headers, request.spelled, strict=True):
         if name.startswith(_PREFIX):
             key, value = spelled.decode("latin-1")[len(_PREFIX) :], value.strip()
-            if key and not is_name(key):
+            if not key:
+                raise AzureError("EmptyMetadataKey")
+            repeated = key.lower() in {each.lower() for each in metadata}
+            if not is_name(key) or not (value.isascii() and value.isprintable()) or repeated:
                 raise AzureError("InvalidMetadata")
-            _check_pair(key, value, metadata)
+            if key.lower() == MAX_DEQUEUE_COUNT and not (value.isascii() and value.isdigit() and len(value) < 6):
+                raise AzureError("InvalidMetadata")
             metadata[key] = value
             size += len(key) + len(value)
     if size > METADATA_MAX_BYTES:
@@ -162,17 +167,6 @@ def metadata_headers(metadata: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(_PREFIX + name, value) for name, value in metadata.items()]
 
 
-def _check_pair(name: str, value: str, known: Mapping[str, str]) -> None:
-    if not name:
-        raise AzureError("EmptyMetadataKey")
-    if not (value.isascii() and value.isprintable()):
-        raise AzureError("InvalidMetadata")
-    if name.lower() in {each.lower() for each in known}:
-        raise AzureError("InvalidMetadata")
-    if name.lower() == MAX_DEQUEUE_COUNT and not (value.isascii() and value.isdigit() and len(value) < 6):
-        raise AzureError("InvalidMetadata")
-
-
 def _with_extra(extras: Mapping[str, str], key: str, text: str) -> dict[str, str]:
     others = {name: value for name, value in extras.items() if name != key}
     return {**others, key: text} if text else others
@@ -180,7 +174,3 @@ def _with_extra(extras: Mapping[str, str], key: str, text: str) -> dict[str, str
 
 def _same(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
     return {name.lower(): value for name, value in ours.items()} == {n.lower(): v for n, v in theirs.items()}
-
-
-def _max_dequeue_count(metadata: Mapping[str, str], default: int) -> int:
-    return next((int(value) for name, value in metadata.items() if name.lower() == MAX_DEQUEUE_COUNT), default)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from penstock.doors.google.errors import CallError, invalid
 
 
-def merged(current: Any, update: Any, paths: Sequence[str], mutable: frozenset[str]) -> Any:
+def merged(current: Any, update: Any, paths: Sequence[str], mutable: Set[str]) -> Any:
     """A copy of `current` with the fields named by `paths` as they are in `update`."""
     kind = current.DESCRIPTOR.name
     if not paths:
@@ -24,7 +24,7 @@ def merged(current: Any, update: Any, paths: Sequence[str], mutable: frozenset[s
     return result
 
 
-def _check(descriptor: Any, kind: str, path: str, steps: list[str], mutable: frozenset[str]) -> None:
+def _check(descriptor: Any, kind: str, path: str, steps: list[str], mutable: Set[str]) -> None:
     for place, step in enumerate(steps):
         field = descriptor.fields_by_name.get(step) if descriptor is not None else None
         if field is None:

@@ -48,40 +48,32 @@ class Pulling:
             min(request.max_messages, PULL_MESSAGES_MAX),
             max_bytes=RESPONSE_BYTES_MAX,
             wait_seconds=0 if request.return_immediately else wait_seconds(context.time_remaining()),
-            holder=f"pull-{next(self._numbers)}",  # every caller on its own, as nobody says who it is
+            holder=f"pull-{next(self._numbers)}",  # every call on its own: a caller has no name
         )
         return codec.received_messages(deliveries, with_attempts=bool(metadata.options.dead_letter_topic))
 
     async def acknowledge(self, request: Any, context: Context) -> Any:
-        metadata = await found(self._queue, request.subscription)
-        await self.ack(metadata, self._receipts(metadata, list(request.ack_ids), context))
+        receipts = await self._receipts(request, context)
+        refuse_malformed((await self._queue.ack(receipts)).malformed)
         return Empty()
 
     async def modify_ack_deadline(self, request: Any, context: Context) -> Any:
-        metadata = await found(self._queue, request.subscription)
+        await found(self._queue, request.subscription)
         ranges.within("ack_deadline_seconds", request.ack_deadline_seconds, 0, DEADLINE_MAX_SECONDS)
-        receipts = self._receipts(metadata, list(request.ack_ids), context)
-        await self.extend(metadata, receipts, request.ack_deadline_seconds)
+        receipts = await self._receipts(request, context)
+        refuse_malformed((await self._queue.extend(receipts, request.ack_deadline_seconds)).malformed)
         return Empty()
 
-    async def ack(self, metadata: SubscriptionMetadata, receipts: list[str]) -> None:
-        await self._check_exactly_once(metadata, receipts)
-        refuse_malformed((await self._queue.ack(receipts)).malformed)
-
-    async def extend(self, metadata: SubscriptionMetadata, receipts: list[str], seconds: int) -> None:
-        await self._check_exactly_once(metadata, receipts)
-        refuse_malformed((await self._queue.extend(receipts, seconds)).malformed)
-
-    def _receipts(self, metadata: SubscriptionMetadata, receipts: list[str], context: Context) -> list[str]:
+    async def _receipts(self, request: Any, context: Context) -> list[str]:
+        """The receipts of a request, if it may act on them."""
+        metadata = await found(self._queue, request.subscription)
         if context.size > ACK_REQUEST_BYTES_MAX:
             raise invalid(f"Request payload size exceeds the limit: {ACK_REQUEST_BYTES_MAX} bytes.")
-        if not receipts:
+        if not request.ack_ids:
             raise bad_argument("ack_ids")
-        return own_receipts(metadata, receipts)
-
-    async def _check_exactly_once(self, metadata: SubscriptionMetadata, receipts: Sequence[str]) -> None:
+        receipts = own_receipts(metadata, list(request.ack_ids))
         if not metadata.options.exactly_once:
-            return
+            return receipts
         examined = await self._queue.examine(receipts)
         stale = examined.stale + examined.malformed
         if stale:
@@ -89,6 +81,7 @@ class Pulling:
             # Clients repeat what is not listed only if the code is one of those that pass.
             code = Code.INVALID_ARGUMENT if len(listed) == len(receipts) else Code.ABORTED
             raise CallError(code, INVALID_RECEIPTS, dict.fromkeys(listed, PERMANENT), "EXACTLY_ONCE_ACKID_FAILURE")
+        return receipts
 
 
 def own_receipts(metadata: SubscriptionMetadata, receipts: list[str]) -> list[str]:

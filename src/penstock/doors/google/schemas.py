@@ -125,17 +125,13 @@ class Schemas:
     async def delete(self, request: Any, context: Context) -> Any:
         await self._found(request.name)
         await self._queue.remove_document(KIND, request.name)
-        await self._forget_in_topics(request.name)
-        return Empty()
-
-    async def _forget_in_topics(self, name: str) -> None:
-        """A schema made anew under the same name is another one."""
-        for topic in await self._queue.topics():
+        for topic in await self._queue.topics():  # a schema made anew under the same name is another one
             kept = kept_settings(topic.options.extras, Topic)
-            if kept.schema_settings.schema == name:
+            if kept.schema_settings.schema == request.name:
                 kept.schema_settings.schema = names.DELETED_SCHEMA
                 extras = {**topic.options.extras, EXTRAS: settings_to_keep(kept, ())}
                 await self._queue.change_topic(topic.name, replace(topic.options, extras=extras))
+        return Empty()
 
     # ------------------------------------------------------------------ checking
 

@@ -44,7 +44,7 @@ class Services:
         self.policies = Policies(queue, self.schemas)
         self.publishing = Publishing(queue, Validation(self.schemas.revisions).validate)
         self.pulling = Pulling(queue)
-        self.streaming = StreamingPull(queue, self.flow_control, self.pulling)
+        self.streaming = StreamingPull(queue, self.flow_control)
 
 
 def methods(services: Services, is_serving: Callable[[], bool]) -> list[Method]:

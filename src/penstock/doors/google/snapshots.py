@@ -14,7 +14,7 @@ from penstock.doors.google.subscriptions import found
 from penstock.doors.google.topics import check_labels
 from penstock.engine.port import Queue, SnapshotDump, SubscriptionMetadata
 
-MUTABLE = frozenset({"labels", "expire_time"})
+MUTABLE = {"labels", "expire_time"}
 _FIRST_SECOND, _LAST_SECOND = -62135596800, 253402300799  # the years 1 to 9999, all that a Timestamp may say
 
 
@@ -49,8 +49,9 @@ class Snapshots:
         expires_at = _instant(changed.expire_time, "expire_time") if changed.HasField("expire_time") else 0
         if not snapshot.at < expires_at <= snapshot.expires_at:
             raise bad_argument("expire_time")
+        labels = dict(changed.labels)
         return await self._message(
-            await self._queue.change_snapshot(snapshot.name, expires_at=expires_at, labels=dict(changed.labels))
+            await self._queue.change_snapshot(snapshot.name, expires_at=expires_at, labels=labels)
         )
 
     async def delete(self, request: Any, context: Context) -> Any:
@@ -63,16 +64,13 @@ class Snapshots:
         if target == "time":
             await self._queue.seek_to_time(subscription.name, _instant(request.time, "time"))
         elif target == "snapshot":
-            await self._seek_to_snapshot(subscription, await self._found(request.snapshot))
+            snapshot, topic = await self._found(request.snapshot), await self._queue.find_topic(subscription.topic)
+            if topic is None or snapshot.topic != topic.number:  # one made anew is another topic
+                raise invalid("The snapshot and the subscription must be of the same topic.")
+            await self._queue.seek_to_snapshot(subscription.name, snapshot.name)
         else:
             raise invalid("No target was specified in the SeekRequest. Must specify either a time or a snapshot.")
         return response("SeekResponse")()
-
-    async def _seek_to_snapshot(self, subscription: SubscriptionMetadata, snapshot: SnapshotDump) -> None:
-        topic = await self._queue.find_topic(subscription.topic)
-        if topic is None or snapshot.topic != topic.number:  # one made anew is another topic
-            raise invalid("The snapshot and the subscription must be of the same topic.")
-        await self._queue.seek_to_snapshot(subscription.name, snapshot.name)
 
     async def _subscription(self, name: str) -> SubscriptionMetadata:
         subscription = await found(self._queue, name)

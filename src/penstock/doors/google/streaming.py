@@ -15,13 +15,12 @@ from typing import Any
 
 from penstock.doors.google import codec
 from penstock.doors.google.calls import StreamingCall
-from penstock.doors.google.errors import CallError, Code, invalid, not_found
+from penstock.doors.google.errors import invalid, not_found
 from penstock.doors.google.flow_control import FlowControl, Outstanding
 from penstock.doors.google.messages import StreamingPullResponse
 from penstock.doors.google.pulling import (
     DEADLINE_MAX_SECONDS,
     RESPONSE_BYTES_MAX,
-    Pulling,
     attached,
     own_receipts,
     refuse_malformed,
@@ -35,10 +34,9 @@ WAIT_SECONDS = 60.0
 
 
 class StreamingPull:
-    def __init__(self, queue: Queue, flow_control: FlowControl, pulling: Pulling) -> None:
+    def __init__(self, queue: Queue, flow_control: FlowControl) -> None:
         self._queue = queue
         self._flow_control = flow_control
-        self._pulling = pulling
         self._holders: set[tuple[int, str]] = set()  # of open streams
         self._numbers = count(1)
 
@@ -50,7 +48,7 @@ class StreamingPull:
         metadata = await attached(self._queue, first.subscription)
         outstanding = Outstanding(first.max_outstanding_messages, first.max_outstanding_bytes)
         holder = self._holder(metadata.number, first.client_id)
-        listener = Listener(self._queue, self._pulling, call, metadata.name, first, outstanding, holder)
+        listener = Listener(self._queue, call, metadata.name, first, outstanding, holder)
         self._flow_control.open(metadata.number, outstanding)
         self._holders.add((metadata.number, holder))
         try:
@@ -60,7 +58,7 @@ class StreamingPull:
             self._holders.discard((metadata.number, holder))
 
     def _holder(self, subscription: int, client_id: str) -> str:
-        """Who comes back under its name goes on with its keys; of streams side by side each has keys of its own."""
+        """A client that comes back under its name goes on with its keys; parallel streams have keys of their own."""
         if client_id and (subscription, client_id) not in self._holders:
             return client_id
         return f"stream-{next(self._numbers)}"
@@ -70,17 +68,9 @@ class Listener:
     """One open stream: it reads requests, leases messages and sends them, and all three end together."""
 
     def __init__(
-        self,
-        queue: Queue,
-        pulling: Pulling,
-        call: StreamingCall,
-        name: str,
-        first: Any,
-        outstanding: Outstanding,
-        holder: str,
+        self, queue: Queue, call: StreamingCall, name: str, first: Any, outstanding: Outstanding, holder: str
     ) -> None:
         self._queue = queue
-        self._pulling = pulling
         self._call = call
         self._name = name
         self._outstanding = outstanding
@@ -209,4 +199,4 @@ def _check_any(request: Any) -> None:
     if len(request.modify_deadline_ack_ids) != len(request.modify_deadline_seconds):
         raise invalid("The ack IDs and deadlines must have the same size.")
     if any(not 0 <= each <= DEADLINE_MAX_SECONDS for each in request.modify_deadline_seconds):
-        raise CallError(Code.INVALID_ARGUMENT, "The modify_deadline_seconds must be between 0 and 600 seconds.")
+        raise invalid("The modify_deadline_seconds must be between 0 and 600 seconds.")

@@ -42,21 +42,19 @@ ATTEMPTS, ATTEMPTS_MIN, ATTEMPTS_MAX = 5, 5, 100
 BACKOFF_MIN_SECONDS, BACKOFF_SECONDS, BACKOFF_MAX_SECONDS = 10.0, 600.0, 600.0
 ORDERING_WINDOW = 1000  # messages of one key outstanding at a time
 
-MUTABLE = frozenset(
-    {
-        "ack_deadline_seconds",
-        "retain_acked_messages",
-        "message_retention_duration",
-        "labels",
-        "expiration_policy",
-        "dead_letter_policy",
-        "retry_policy",
-        "enable_exactly_once_delivery",
-        "push_config",
-        "message_transforms",
-        *DESTINATIONS,
-    }
-)
+MUTABLE = {
+    "ack_deadline_seconds",
+    "retain_acked_messages",
+    "message_retention_duration",
+    "labels",
+    "expiration_policy",
+    "dead_letter_policy",
+    "retry_policy",
+    "enable_exactly_once_delivery",
+    "push_config",
+    "message_transforms",
+    *DESTINATIONS,
+}
 # Given by the broker or by this door whenever a Subscription is asked for. `detached` is not among them: it is kept,
 # because a deleted topic detaches too, and the two look different from outside.
 _BROKERS = (
@@ -118,19 +116,14 @@ def subscription_message(metadata: SubscriptionMetadata, topic: TopicMetadata | 
     subscription.enable_exactly_once_delivery = options.exactly_once
     subscription.state = ACTIVE
     subscription.ClearField("tags")  # input only
-    _add_durations(subscription, options)
+    ranges.set_duration(subscription.message_retention_duration, options.retention_seconds or RETENTION_MAX_SECONDS)
+    subscription.expiration_policy.SetInParent()
+    if options.expiration_seconds:
+        ranges.set_duration(subscription.expiration_policy.ttl, options.expiration_seconds)
     _add_policies(subscription, options)
     if topic is not None and topic.options.retention_seconds:
         ranges.set_duration(subscription.topic_message_retention_duration, topic.options.retention_seconds)
     return subscription
-
-
-def _add_durations(subscription: Any, options: SubscriptionOptions) -> None:
-    ranges.set_duration(subscription.message_retention_duration, options.retention_seconds or RETENTION_MAX_SECONDS)
-    if options.expiration_seconds:
-        ranges.set_duration(subscription.expiration_policy.ttl, options.expiration_seconds)
-    else:
-        subscription.expiration_policy.SetInParent()
 
 
 def _add_policies(subscription: Any, options: SubscriptionOptions) -> None:
@@ -150,6 +143,7 @@ def subscription_options(subscription: Any, base: SubscriptionOptions) -> Subscr
     check_labels(subscription.labels)
     check_transforms(subscription.message_transforms)
     check_destinations(subscription)
+    compile_filter(subscription.filter)
     exactly_once = subscription.enable_exactly_once_delivery
     return replace(
         base,
@@ -158,7 +152,7 @@ def subscription_options(subscription: Any, base: SubscriptionOptions) -> Subscr
         exactly_once=exactly_once,
         ordering=subscription.enable_message_ordering,
         ordering_window=ORDERING_WINDOW if subscription.enable_message_ordering else 1,
-        filter=_filter(subscription.filter),
+        filter=subscription.filter,
         retention_seconds=_retention(subscription),
         retain_acked=subscription.retain_acked_messages,
         expiration_seconds=_expiration(subscription),
@@ -174,11 +168,6 @@ def _ack_deadline(subscription: Any) -> float:
     if value:
         ranges.within("ack_deadline_seconds", value, ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS)
     return float(value) or default_ack_deadline(subscription)
-
-
-def _filter(text: str) -> str:
-    compile_filter(text)
-    return text
 
 
 def _retention(subscription: Any) -> float:

@@ -21,17 +21,15 @@ LABELS_MAX, LABEL_MAX = 64, 63
 RETENTION_MIN_SECONDS, RETENTION_MAX_SECONDS = 10 * ranges.MINUTE, 31 * ranges.DAY
 ACTIVE = 1
 
-MUTABLE = frozenset(
-    {
-        "labels",
-        "message_storage_policy",
-        "kms_key_name",
-        "schema_settings",
-        "message_retention_duration",
-        "ingestion_data_source_settings",
-        "message_transforms",
-    }
-)
+MUTABLE = {
+    "labels",
+    "message_storage_policy",
+    "kms_key_name",
+    "schema_settings",
+    "message_retention_duration",
+    "ingestion_data_source_settings",
+    "message_transforms",
+}
 _BROKERS = ("name", "labels", "message_retention_duration", "satisfies_pzs", "state")
 
 
@@ -137,9 +135,8 @@ class Topics:
         prefix = f"{names.check_project(request.project)}/topics/"
         known = {topic.name: topic for topic in await self._queue.topics() if topic.name.startswith(prefix)}
         chosen, token = paging.page(known, request.page_size, request.page_token)
-        return response("ListTopicsResponse")(
-            topics=[topic_message(known[name]) for name in chosen], next_page_token=token
-        )
+        listed = [topic_message(known[name]) for name in chosen]
+        return response("ListTopicsResponse")(topics=listed, next_page_token=token)
 
     async def list_subscriptions(self, request: Any, context: Context) -> Any:
         name = (await found_topic(self._queue, request.topic)).name

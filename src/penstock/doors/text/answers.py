@@ -109,13 +109,13 @@ class Turn:
 
 
 def encode_answers(answers: Sequence[Answer], *, line: bool) -> bytes:
-    return b"".join([_encode(answer, line) for answer in answers if answer.version == 2])
-
-
-def _encode(answer: Answer, line: bool) -> bytes:
-    if isinstance(answer, Fault):
-        return encode_fault(answer, line=line)
-    _, batch, start, total = answer
-    assert batch.sent is not None, "an answer is written after the publish"
-    appended = batch.sent.result()
-    return batch.queue.phrases(2, line).confirm(appended.first_id + appended.first + start, total)
+    parts = []
+    for answer in (each for each in answers if each.version == 2):
+        if isinstance(answer, Fault):
+            parts.append(encode_fault(answer, line=line))
+        else:
+            _, batch, start, total = answer
+            assert batch.sent is not None, "an answer is written after the publish"
+            appended = batch.sent.result()
+            parts.append(batch.queue.phrases(2, line).confirm(appended.first_id + appended.first + start, total))
+    return b"".join(parts)

@@ -113,7 +113,7 @@ class TextConnection(asyncio.Protocol):
         if self._closing:
             return False
         if not self._decoder.between:
-            self._host.complain(self, "malformed", "The client closed within a message.")
+            self._host.note_fault(self, "malformed", "The client closed within a message.")
         self._end()
         return bool(self._turns) and not self._encrypted  # TLS has no half-closed connections
 
@@ -283,7 +283,7 @@ class TextConnection(asyncio.Protocol):
 
     def _note(self, fault: Fault) -> bool:
         """Count a fault; whether it ends the connection (T-052, T-053)."""
-        self._host.complain(self, fault.code, fault.sentence)
+        self._host.note_fault(self, fault.code, fault.sentence)
         ends = fault.code in CLOSING or (fault.version != 2 and fault.code not in FORGIVEN)
         if ends:
             self._ending = self._faulty = True
@@ -326,7 +326,7 @@ class TextConnection(asyncio.Protocol):
         self._pending_messages -= turn.messages
         self._memory.hold(PENDING, self._pending_bytes)
         if turn.fail_what_is_lost():
-            self._host.complain(self, "unavailable", "A commit failed.")
+            self._host.note_fault(self, "unavailable", "A commit failed.")
             self._ending |= bool(turn.acks) or self._decoder.version != 2
             for ack in turn.acks if self._transport is None else ():
                 self._return_all(ack.window)
@@ -372,7 +372,7 @@ class TextConnection(asyncio.Protocol):
         if unsent < self._unsent_bytes:
             self._unsent_bytes, self.deadline = unsent, self._host.connections.now + self._host.limits.write_seconds
         else:
-            self._host.complain(self, "not-reading", "The client does not read what it is sent.")
+            self._host.note_fault(self, "not-reading", "The client does not read what it is sent.")
             transport.abort()
 
     def _end(self) -> None:

@@ -23,7 +23,7 @@ from penstock.wire.budget import Budget
 from penstock.wire.serving import Connections, Served
 from penstock.wire.trust import server_context
 
-COMPLAINTS_PER_SWEEP = 10
+FAULTS_LOGGED_PER_SWEEP = 10
 
 
 class TextDoor:
@@ -50,7 +50,7 @@ class TextDoor:
         self._host, self._port, self._unix_path = host, port, options.unix_socket
         self._tls = server_context(self.name, options.tls_cert, options.tls_key, client_ca=options.tls_client_ca)
         self._log = log
-        self._complaints = 0  # since the last sweep
+        self._faults = 0  # since the last sweep
         self.connections = Connections(
             log=log,
             counts=self.counts,
@@ -59,7 +59,7 @@ class TextDoor:
             sweep_seconds=self.limits.sweep_seconds,
             linger_seconds=self.limits.linger_seconds,
         )
-        self.connections.on_sweep.append(self._report_complaints)
+        self.connections.on_sweep.append(self._report_faults)
 
     @property
     def guarded(self) -> bool:
@@ -94,15 +94,15 @@ class TextDoor:
 
     # ------------------------------------------------------------------ what connections call
 
-    def complain(self, connection: Served, code: str, sentence: str) -> None:
+    def note_fault(self, connection: Served, code: str, sentence: str) -> None:
         """Count and log what a client did wrong; no log can be filled this way."""
         self.counts[code] += 1
-        self._complaints += 1
-        if self._complaints <= COMPLAINTS_PER_SWEEP:
+        self._faults += 1
+        if self._faults <= FAULTS_LOGGED_PER_SWEEP:
             self._log.warning("%s: %s: %s", connection.peer, code, sentence)
 
-    def _report_complaints(self) -> None:
-        unsaid, self._complaints = self._complaints - COMPLAINTS_PER_SWEEP, 0
+    def _report_faults(self) -> None:
+        unsaid, self._faults = self._faults - FAULTS_LOGGED_PER_SWEEP, 0
         if unsaid > 0:
             self._log.warning("%d more faults of text clients", unsaid)
 
