@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from penstock.broker.model import SubscriptionOptions
 
-DEFAULT_PROJECT = "penstock"
-
-# A queue keeps what it has until somebody acks it, and is never deleted for want of readers; a receipt is good until
-# the message is delivered again.
+# A queue keeps what it has until it is acked, and is never deleted for want of readers; a receipt is good until the
+# message is delivered again.
 QUEUE_OPTIONS = SubscriptionOptions(strict_receipts=False, retention_seconds=0)
 
 

@@ -25,13 +25,7 @@ _POLICIES_SINCE = "2025-07-05"  # the first version in which a token is enough f
 
 
 class Gatekeeper:
-    def __init__(
-        self,
-        accounts: Accounts,
-        *,
-        secure: bool,
-        bearer: bool,
-    ) -> None:
+    def __init__(self, accounts: Accounts, *, secure: bool, bearer: bool) -> None:
         self.accounts = accounts
         self.secure = secure  # the door speaks TLS
         self._bearer = bearer and secure
@@ -66,7 +60,9 @@ class Gatekeeper:
                     raise not_authentic("The signature belongs to another user than the token.")
             return claims
         if signed or scheme not in ("SharedKey", "SharedKeyLite"):
-            raise self._anonymous(call, authorization)
+            if self._bearer and not authorization and call.version >= "2019-12-12":
+                raise refused("No credentials were given.")
+            raise not_authentic("Credentials are missing, of an unknown kind, or of more than one kind.")
         check_shared_key(call, account, credentials.strip(), lite=scheme == "SharedKeyLite", now=now)
         if operation is Operation.GET_USER_DELEGATION_KEY:
             raise not_authentic("Only a signed-in user can ask for a user delegation key.")
@@ -81,8 +77,3 @@ class Gatekeeper:
         if operation is Operation.REDRIVE or (operation in _POLICIES and call.version < _POLICIES_SINCE):
             raise AzureError("AuthorizationFailure")
         return claims
-
-    def _anonymous(self, call: Call, authorization: str) -> AzureError:
-        if self._bearer and not authorization and call.version >= "2019-12-12":
-            return refused("No credentials were given.")
-        return not_authentic("Credentials are missing, of an unknown kind, or of more than one kind.")

@@ -187,8 +187,9 @@ class AzureDoor:
         else:
             policies = await self._policies(call) if "si" in call.parameters else {}
             claims = self._gate.admit(call, operation, self._now(), policies)
-        if "timeout" in call.parameters:
-            _check_timeout(call)
+        # How long a client will wait for the answer: every operation takes it, and none here is that slow.
+        if "timeout" in call.parameters and not 1 <= call.integer("timeout", 1) <= _TIMEOUT_MAX:
+            raise out_of_range("timeout", call.parameters["timeout"], 1, _TIMEOUT_MAX)
         if call.repeated:
             raise invalid_value(call.repeated[0], "", "Given more than once")
         if call.secondary and operation not in READS and operation is not Operation.PREFLIGHT:
@@ -259,12 +260,6 @@ def _sharpened(call: Call, error: AzureError) -> AzureError:
         except AzureError as sharper:
             return sharper
     return error
-
-
-def _check_timeout(call: Call) -> None:
-    """How long a client will wait for the answer: every operation takes it, and none here is that slow."""
-    if not 1 <= call.integer("timeout", 1) <= _TIMEOUT_MAX:
-        raise out_of_range("timeout", call.parameters["timeout"], 1, _TIMEOUT_MAX)
 
 
 def _check_headers(request: Request) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -18,7 +19,11 @@ from google.protobuf import json_format
 from penstock.doors.google.calls import Calls, Context
 from penstock.doors.google.errors import CallError, Code, invalid
 from penstock.doors.google.messages import POOL
+from penstock.doors.google.policies import KIND as POLICY
 from penstock.doors.google.routes import WHOLE, Match, match
+from penstock.doors.google.schemas import KIND as SCHEMA
+from penstock.engine.port import Queue
+from penstock.errors import NotFoundError
 from penstock.wire.hosts import HostGuard, is_loopback, origin_host
 from penstock.wire.http1 import Request, Response
 from penstock.wire.message import phrase
@@ -218,3 +223,21 @@ def error_response(error: CallError) -> Response:
         details = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
         content["details"] = [{**details, "domain": "pubsub.googleapis.com", "metadata": error.reasons}]
     return Response(status, (JSON,), json.dumps({"error": content}).encode())
+
+
+async def forget_everything(queue: Queue) -> None:
+    """For tests that share one server."""
+    for subscription in await queue.subscriptions():
+        await _gone(queue.delete_subscription(subscription.name))
+    for snapshot in await queue.snapshots():
+        await _gone(queue.delete_snapshot(snapshot.name))
+    for topic in await queue.topics():
+        await _gone(queue.delete_topic(topic.name))
+    for kind in (SCHEMA, POLICY):
+        for name in await queue.documents(kind):
+            await _gone(queue.remove_document(kind, name))
+
+
+async def _gone(deletion: Awaitable[None]) -> None:
+    with suppress(NotFoundError):  # another request was first
+        await deletion

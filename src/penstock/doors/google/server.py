@@ -9,12 +9,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError, Code
-from penstock.doors.google.health import SERVICE as HEALTH
 from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.frames import PREFACE
 from penstock.doors.google.http2.limits import Http2Limits
@@ -22,10 +22,9 @@ from penstock.doors.google.http2.stream import Receiver, Stream
 from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.options import GoogleOptions
 from penstock.doors.google.push import Push
-from penstock.doors.google.reset import Reset
-from penstock.doors.google.rest import BODY_BYTES_MAX, Origins, Rest
+from penstock.doors.google.rest import BODY_BYTES_MAX, Origins, Rest, forget_everything
 from penstock.doors.google.restcalls import RestCall
-from penstock.doors.google.services import Services, methods
+from penstock.doors.google.services import HEALTH, Services, methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
 from penstock.engine.port import Queue
@@ -82,7 +81,7 @@ class GoogleDoor:
         self._rest = Rest(
             self._calls,
             self._origins,
-            Reset(queue).run if options.reset else None,
+            partial(forget_everything, queue) if options.reset else None,
             {CERTS_PATH: tokens.certs, DISCOVERY_PATH: lambda: tokens.discovery(self.url)},
         )
         self._http1 = HttpServer(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from penstock.doors.google.calls import Method, Streaming, Unary
+from penstock.doors.google.calls import Context, Method, Streaming, StreamingCall, Unary
+from penstock.doors.google.errors import CallError, Code
 from penstock.doors.google.flow_control import FlowControl
-from penstock.doors.google.health import SERVICE as HEALTH
-from penstock.doors.google.health import Health
 from penstock.doors.google.messages import message
 from penstock.doors.google.policies import Policies
 from penstock.doors.google.publishing import Publishing
@@ -28,8 +27,11 @@ PUBLISHER = "google.pubsub.v1.Publisher"
 SUBSCRIBER = "google.pubsub.v1.Subscriber"
 SCHEMAS = "google.pubsub.v1.SchemaService"
 POLICIES = "google.iam.v1.IAMPolicy"
+HEALTH = "grpc.health.v1.Health"
 
 _EMPTY = "google.protobuf.Empty"
+_SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
+_Health = message("grpc.health.v1.HealthCheckResponse")
 
 
 class Services:
@@ -45,6 +47,27 @@ class Services:
         self.publishing = Publishing(queue, Validation(self.schemas.revisions).validate)
         self.pulling = Pulling(queue)
         self.streaming = StreamingPull(queue, self.flow_control)
+
+
+class Health:
+    """gRPC health: whether the server takes calls."""
+
+    def __init__(self, services: Collection[str], is_serving: Callable[[], bool]) -> None:
+        self._services = services
+        self._is_serving = is_serving
+
+    async def check(self, request: Any, context: Context) -> Any:
+        if request.service and request.service not in self._services:
+            raise CallError(Code.NOT_FOUND, f"unknown service {request.service[:100]}")
+        return _Health(status=_SERVING if self._is_serving() else _NOT_SERVING)
+
+    async def watch(self, call: StreamingCall) -> None:
+        """The state now; when it changes the server goes away, and the stream ends with it."""
+        request = await call.next_request()
+        known = request is not None and (not request.service or request.service in self._services)
+        status = _SERVING if self._is_serving() else _NOT_SERVING
+        await call.send(_Health(status=status if known else _SERVICE_UNKNOWN).SerializeToString())
+        await call.closed()
 
 
 def methods(services: Services, is_serving: Callable[[], bool]) -> list[Method]:

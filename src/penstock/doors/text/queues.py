@@ -73,7 +73,7 @@ class Queues:
     def give_back(self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False) -> None:
         """T-034, T-039: soon, because where a dead letter topic is set the broker may have to read first.
 
-        T-044: what is `unseen` reached nobody, and the attempt does not count.
+        T-044: what is `unseen` reached no program, and the attempt does not count.
         """
         if receipts:
             self._start(self._return(receipts, delay_seconds, unseen))
@@ -83,7 +83,7 @@ class Queues:
             try:
                 await self._queue.nack(receipts, delay_seconds, unseen=unseen)
                 return
-            except ResourceExhaustedError as error:  # the disk is full: try again, nobody else has these receipts
+            except ResourceExhaustedError as error:  # the disk is full: try again; only this door has these receipts
                 self._log.warning("%d messages wait to return to their queues: %s", len(receipts), error.message)
                 await asyncio.sleep(RETRY_SECONDS)
             except PenstockError as error:

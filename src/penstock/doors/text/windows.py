@@ -161,7 +161,7 @@ class Window:
 
 
 class Feed:
-    """The messages of one queue, on their way to whoever consumes them here."""
+    """The messages of one queue, on their way to the consumers here."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Feed:
         window.limit = 0
         if self._windows:
             return
-        self._room()  # nobody is left who would look at the line, and it would keep a connection that is gone
+        self._room()  # empties the line, which would keep a connection that is gone
         if self._task is not None:
             self._task.cancel()
 
@@ -265,7 +265,7 @@ class Feed:
     # ------------------------------------------------------------------ dealing
 
     def _deal(self, deliveries: Sequence[Delivery]) -> list[Share]:
-        """T-031: one message each, in turn. What nobody has room for any more goes back."""
+        """T-031: one message each, in turn. What no window has room for any more goes back."""
         self._room()
         if len(self._line) == 1 and self._line[0].room >= len(deliveries):
             return [self._line[0].hold(deliveries)]
