@@ -6,11 +6,9 @@ What the queue refuses becomes an `error` event, what came too late a `debug` ev
 from __future__ import annotations
 
 import asyncio
-from asyncio import Future
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.consuming import Settled
-from penstock.engine import lookups
 from penstock.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -72,13 +70,12 @@ class Acks:
     def failed(self, message: Received) -> None:
         """Its listener raised. Once may be chance; from then on it waits longer and longer before it comes again."""
         if message.take_answer(NACK):
-            again = message.delivery_attempt - 2
-            pause = min(RAISED_FIRST_SECONDS * 2 ** min(again, 30), RAISED_LAST_SECONDS) if again >= 0 else None
-            self.nack(message, Return(None if self._has_retry_policy() else pause))
-
-    def _has_retry_policy(self) -> bool:
-        stored = lookups.find_subscription(self._session.queue.engine, self.subscription.name)
-        return stored is not None and stored.options.retry_minimum_seconds > 0
+            stored, again = self.subscription.stored(), message.delivery_attempt - 2
+            if again < 0 or (stored is not None and stored.options.retry_minimum_seconds > 0):
+                self.nack(message)
+            else:
+                pause = min(RAISED_FIRST_SECONDS * 2 ** min(again, 30), RAISED_LAST_SECONDS)
+                self.nack(message, Return(pause))
 
     def put_back(self, message: Received) -> None:
         """It reached no listener."""
@@ -99,20 +96,21 @@ class Acks:
 
     def _send(self) -> asyncio.Task[None]:
         """Acks are decided now: what keeps the loop busy next must not make them late."""
-        queue, returns = self._session.queue, self._returns
+        queue = self._session.queue
         acks = [queue.ack(_receipts(self._acks), lapsed=True)] if self._acks else []
         acks += [queue.ack(_receipts(self._other_acks))] if self._other_acks else []
+        task = self._session.spawn(self._store(acks, self._returns))
         self._acks, self._other_acks, self._returns, self._held_back = [], [], {}, 0
-        return self._session.spawn(self._store(acks, returns))
+        return task
 
-    async def _store(self, acks: list[Future[Settled]], returns: dict[Return, list[Received]]) -> None:
+    async def _store(self, acks: list[asyncio.Future[Settled]], returns: dict[Return, list[Received]]) -> None:
         for ack in acks:
             await self._report("ack", ack)
         for how, messages in returns.items():
             nack = self._session.queue.nack(_receipts(messages), how.delay_seconds, unseen=how.unseen)
             await self._report("nack", nack)
 
-    async def _report(self, what: str, decision: Future[Settled]) -> None:
+    async def _report(self, what: str, decision: asyncio.Future[Settled]) -> None:
         try:
             settled = await decision
         except PenstockError as error:
@@ -151,9 +149,8 @@ class Acks:
 
     def late(self) -> AckResponse:
         """The response to an answer that changes nothing any more."""
-        try:
-            stored = lookups.subscription(self._session.queue.engine, self.subscription.name)
-        except NotFoundError:
+        stored = self.subscription.stored()
+        if stored is None:
             return AckResponse.FAILED_PRECONDITION
         if not stored.options.exactly_once:
             return AckResponse.SUCCESS

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from penstock.broker.limits import Limits
-from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.blocking_queue import MessageQueue, reserving
 from penstock.engine.clock import Clock
@@ -99,7 +98,7 @@ class PubSub:
 
     async def get_topics(self) -> list[Topic]:
         """The topics of this project."""
-        names = [stored.name for stored in lookups.topics(self.session.use().engine)]
+        names = [stored.name for stored in await self.session.use().topics()]
         return [self.topic(name) for name in names if name.startswith(prefix(self.project_id, TOPICS))]
 
     # ------------------------------------------------------------------ subscriptions and snapshots
@@ -123,7 +122,7 @@ class PubSub:
         """The subscriptions of this project, or of one topic."""
         if topic is not None:
             return await (topic if isinstance(topic, Topic) else self.topic(topic)).get_subscriptions()
-        names = [stored.name for stored in lookups.subscriptions(self.session.use().engine)]
+        names = [stored.name for stored in await self.session.use().subscriptions()]
         return [self.subscription(name) for name in names if name.startswith(prefix(self.project_id, SUBSCRIPTIONS))]
 
     def snapshot(self, name: str) -> Snapshot:

@@ -28,20 +28,19 @@ class Resource(Generic[M]):
     async def create(self, *options: Any, **more: Any) -> Self:
         raise NotImplementedError
 
-    async def _look_up(self) -> M:
-        """Its metadata; NotFoundError if it does not exist."""
+    async def _find(self) -> M | None:
+        """Its metadata, if it exists."""
         raise NotImplementedError
 
     async def exists(self) -> bool:
-        try:
-            await self._look_up()
-        except NotFoundError:
-            return False
-        return True
+        return await self._find() is not None
 
     async def get_metadata(self) -> M:
-        self.metadata = await self._look_up()
-        return self.metadata
+        found = await self._find()
+        if found is None:
+            raise NotFoundError(f"{type(self).__name__} not found: {self.name}")
+        self.metadata = found
+        return found
 
     async def get(self, *, auto_create: bool = False) -> Self:
         """This one with its metadata; with `auto_create`, made if it does not exist."""

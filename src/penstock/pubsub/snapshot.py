@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.dump import SnapshotDump
-from penstock.engine import lookups
-from penstock.errors import FailedPreconditionError, NotFoundError
+from penstock.errors import FailedPreconditionError
 from penstock.pubsub.names import SNAPSHOTS
 from penstock.pubsub.resource import Resource
 
@@ -39,11 +38,9 @@ class Snapshot(Resource[SnapshotDump]):
     async def delete(self) -> None:
         await self._session.use().delete_snapshot(self.name)
 
-    async def _look_up(self) -> SnapshotDump:
-        for snapshot in lookups.snapshots(self._session.use().engine):
-            if snapshot.name == self.name:
-                return snapshot
-        raise NotFoundError(f"Snapshot not found: {self.name}")
+    async def _find(self) -> SnapshotDump | None:
+        stored = await self._session.use().snapshots()
+        return next((snapshot for snapshot in stored if snapshot.name == self.name), None)
 
     def _of(self, what: str) -> Subscription:
         if self.subscription is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.model import SubscriptionOptions
 from penstock.engine import lookups
+from penstock.engine.views import SubscriptionMetadata as StoredSubscription
 from penstock.engine.views import nanoseconds
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.pubsub.acks import Acks
@@ -63,11 +64,9 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
     @property
     def topic(self) -> Topic | None:
         """The topic it reads, or will read; still named after that was deleted."""
-        stored = lookups.find_subscription(self._session.queue.engine, self.name)
-        if stored is not None:
-            return self.pubsub.topic(stored.topic)
-        given = self._given.get("topic")
-        return given if isinstance(given, Topic) or given is None else self.pubsub.topic(given)
+        stored = self.stored()
+        topic = stored.topic if stored is not None else self._given.get("topic")
+        return topic if isinstance(topic, Topic) or topic is None else self.pubsub.topic(topic)
 
     @property
     def is_open(self) -> bool:
@@ -77,8 +76,12 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
     @property
     def detached(self) -> bool:
         """Whether its topic was deleted."""
-        stored = lookups.find_subscription(self._session.queue.engine, self.name)
+        stored = self.stored()
         return stored is not None and stored.detached
+
+    def stored(self) -> StoredSubscription | None:
+        """What the queue has under its name now, if anything."""
+        return lookups.find_subscription(self._session.queue.engine, self.name)
 
     # ------------------------------------------------------------------ the subscription
 
@@ -89,21 +92,19 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         """
         given = {**self._given, **given_options(options, more)}
         consumer = consumer_options(given, self.options)
-        queue, topic = self._session.use(), self._topic_to_read(given.get("topic"))
+        queue, topic = self._session.use(), await self._topic_to_read(given.get("topic"))
         kept = changed_subscription(SubscriptionOptions(), self._with_full_names(given))
         async with asyncio.timeout(consumer.call_timeout_seconds):
             self.metadata = SubscriptionMetadata.of(await queue.create_subscription(self.name, topic, kept))
         self._given, self.options = given, consumer
         return self
 
-    def _topic_to_read(self, given: object) -> str:
+    async def _topic_to_read(self, given: object) -> str:
         """Where no topic is named and the project has exactly one, that one is meant."""
         if given is not None:
             return self._full_topic(given)
         project = prefix(self._session.project, TOPICS)
-        topics = [
-            stored.name for stored in lookups.topics(self._session.queue.engine) if stored.name.startswith(project)
-        ]
+        topics = [stored.name for stored in await self._session.queue.topics() if stored.name.startswith(project)]
         if len(topics) != 1:
             raise InvalidArgumentError(f"Name the topic to subscribe to: there are {len(topics)} in this project")
         return topics[0]
@@ -124,8 +125,9 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         await self.close()
         await self._session.use().delete_subscription(self.name)
 
-    async def _look_up(self) -> SubscriptionMetadata:
-        return SubscriptionMetadata.of(lookups.subscription(self._session.use().engine, self.name))
+    async def _find(self) -> SubscriptionMetadata | None:
+        found = await self._session.use().find_subscription(self.name)
+        return SubscriptionMetadata.of(found) if found is not None else None
 
     async def set_metadata(self, changes: Mapping[str, Any] | None = None, **more: Any) -> SubscriptionMetadata:
         """Change what the subscription keeps; the rest stays.

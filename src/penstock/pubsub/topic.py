@@ -59,8 +59,9 @@ class Topic(Resource[TopicMetadata]):
         self.metadata = TopicMetadata.of(await queue.change_topic(self.name, options))
         return self.metadata
 
-    async def _look_up(self) -> TopicMetadata:
-        return TopicMetadata.of(lookups.topic(self._session.use().engine, self.name))
+    async def _find(self) -> TopicMetadata | None:
+        found = await self._session.use().find_topic(self.name)
+        return TopicMetadata.of(found) if found is not None else None
 
     def subscription(self, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> Subscription:
         """A subscription to this topic, which need not exist yet."""
@@ -72,7 +73,7 @@ class Topic(Resource[TopicMetadata]):
         return await self.subscription(name, options, **more).create()
 
     async def get_subscriptions(self) -> list[Subscription]:
-        stored = lookups.subscriptions(self._session.use().engine, self.name)
+        stored = await self._session.use().subscriptions(self.name)
         return [self.subscription(each.name) for each in stored]
 
     # ------------------------------------------------------------------ publishing
