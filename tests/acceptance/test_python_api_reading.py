@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from penstock import FailedPreconditionError, InvalidArgumentError, Message, MessageQueue, NotFoundError, PubSub
+from penstock import Draft, FailedPreconditionError, InvalidArgumentError, Message, MessageQueue, NotFoundError, PubSub
 from tests.acceptance.python_api import Harness, ack, bodies, story
 
 
@@ -110,7 +110,8 @@ async def test_an_answer_is_no_reason_to_pull(harness: Harness) -> None:
     """Where there was room all the time, the queue is asked again when something comes, not with every ack."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
-    received = harness.listen(subscription)
+    done = asyncio.Event()
+    received = harness.listen(subscription, lambda message: done.wait())
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(10)])
     await harness.until(lambda: len(received) == 10)
     await harness.quiet()
@@ -125,7 +126,23 @@ async def test_an_answer_is_no_reason_to_pull(harness: Harness) -> None:
     for message in received[:10]:
         message.ack()
         await harness.quiet()
+    done.set()
+    await harness.quiet()
     assert pulls == []
+
+
+@story("memory", "sqlite")
+async def test_what_wakes_a_reader_that_closes_is_left_to_another(harness: Harness) -> None:
+    topic = await harness.topic()
+    first = await topic.create_subscription("my-sub")
+    second = harness.pubsub.subscription("my-sub")
+    received = [harness.listen(each, ack) for each in (first, second)]
+    await harness.quiet()
+    publishing = harness.pubsub.session.queue.publish(topic.name, [Draft(b"a")])  # it wakes the first
+    first.begin_closing()
+    await publishing
+    await harness.until(lambda: received[1])
+    assert received[0] == []
 
 
 @story("memory")

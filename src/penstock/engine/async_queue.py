@@ -267,9 +267,15 @@ class AsyncMessageQueue:
         with self.engine.lock:
             return revision(self.engine.broker.state, name)
 
-    async def wait_for_messages(self, name: str, wait_seconds: float, since: Revision | None = None) -> bool:
-        """For a streaming consumer: whether it is worth to pull again before the time is over."""
-        return await self.loop.wakeups.wait(name, self.engine.now() + int(wait_seconds * SECOND), since)
+    async def wait_for_messages(
+        self, name: str, wait_seconds: float, since: Revision | None = None, called: asyncio.Future[None] | None = None
+    ) -> bool:
+        """For a streaming consumer, which can end the wait by `called`: whether it is worth to pull again."""
+        return await self.loop.wakeups.wait(name, self.engine.now() + int(wait_seconds * SECOND), since, called)
+
+    def wake_next(self, name: str) -> None:
+        """A streaming consumer ends: the messages that it may have been woken for are another's."""
+        self.loop.wakeups.wake_next(name)
 
     def put_back(self, deliveries: Sequence[Delivery]) -> None:
         if deliveries and not self.closed and self.engine.commits.stalled is None:

@@ -82,8 +82,13 @@ class Wakeups:
         self.stopped = True
         self.wake_everybody()
 
-    async def wait(self, name: str, until: int, since: Revision | None) -> bool:
-        """Sleep until there may be something to pull; False when the time is over or waiting was stopped."""
+    async def wait(
+        self, name: str, until: int, since: Revision | None, called: asyncio.Future[None] | None = None
+    ) -> bool:
+        """Sleep until there may be something to pull; False when the time is over or waiting was stopped.
+
+        `called`: a future of the caller's to wait with, so that it can end the wait itself.
+        """
         engine = self._engine
         with engine.lock:  # what is decided from here on wakes this waiter
             now, subscription = engine.now(), engine.broker.state.subscription(name)
@@ -91,7 +96,7 @@ class Wakeups:
                 return False
             if since is not None and since != revision(engine.broker.state, name):
                 return True
-            called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            called = called if called is not None else asyncio.get_running_loop().create_future()
             topic, number = subscription.topic, subscription.number
             self._waiting.setdefault(number, OrderedDict())[called] = None
             self._topics.setdefault(topic, {})[number] = None
@@ -148,6 +153,11 @@ class Wakeups:
         while waiting and most > 0:
             called, _ = waiting.popitem(last=False)
             most -= _call(called)
+
+    def wake_next(self, name: str) -> None:
+        subscription = self._engine.broker.state.subscription_names.get(name)
+        if subscription is not None:
+            self.wake(subscription.number, 1)
 
     def wake_all(self, subscription: int) -> None:
         """Something changed that may let any of its waiters go on."""

@@ -79,7 +79,7 @@ class Listeners:
     def _leave(self, task: asyncio.Task[None]) -> None:
         self.reader.workers.discard(task)
         self.reader.in_hand.pop(task, None)
-        self.reader.wake()
+        self.reader.released.wake()
         self._look()  # it may have been cancelled by its listener while the others wait
 
     async def _work(self) -> None:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import SECOND, SubscriptionOptions
 from penstock.engine import lookups
-from penstock.engine.wakeups import Revision
-from penstock.errors import FailedPreconditionError, PenstockError
+from penstock.errors import FailedPreconditionError
 from penstock.pubsub.leases import Leases
 from penstock.pubsub.message import Received
 from penstock.pubsub.options import WAIT
@@ -38,8 +37,8 @@ class Reader:
         self.in_hand: dict[asyncio.Task[Any], Received] = {}  # what a task works on
         self.workers: set[asyncio.Task[None]] = set()  # tasks that end with the reader
         self.changed = Signal(session.clock)  # messages, a listener, options
-        self._released = Signal(session.clock)  # room for more: an answer is no reason to pull where there was room
-        self.leases = Leases(session.clock, subscription.acks, self._released)
+        self.released = Signal(session.clock)  # room for more, a worker done: no reason to pull where there was room
+        self.leases = Leases(session.clock, subscription.acks, self.released)
         self.closing = False
         self._pulling = False
         self._ending: asyncio.Task[None] | None = None
@@ -59,7 +58,7 @@ class Reader:
     def wake(self) -> None:
         """Look again at what this reader waits for."""
         self.changed.wake()
-        self._released.wake()
+        self.released.wake()
 
     async def _pull(self, wanted: int) -> None:
         queue, name, options = self._session.queue, self._subscription.name, self._subscription.options
@@ -78,9 +77,9 @@ class Reader:
         if self.closing:
             return
         if room or not wanted:
-            await self._wait_for_messages(since)
+            await queue.wait_for_messages(name, WAIT_SECONDS, since, self.changed.waiter())
         else:
-            await self._released.wait(CHECK_SECONDS)
+            await self.released.wait(CHECK_SECONDS)
 
     def _room(self) -> int:
         """How many messages may be pulled now."""
@@ -108,21 +107,6 @@ class Reader:
         text = f"A message of {self._subscription.name} cannot be dead-lettered: there is no topic {topic}"
         self._subscription.report(FailedPreconditionError(text))
 
-    async def _wait_for_messages(self, since: Revision) -> None:
-        """Until there may be some, something happens to the subscription, or to what the consumer wants."""
-        waiting = self._session.spawn(self._watch(since))
-        try:
-            await self.changed.wait()
-        finally:
-            waiting.cancel()
-
-    async def _watch(self, since: Revision) -> None:
-        try:
-            await self._session.queue.wait_for_messages(self._subscription.name, WAIT_SECONDS, since)
-        except PenstockError as error:
-            self._subscription.remark(f"no longer waiting: {error}")
-        self.changed.wake()
-
     # ------------------------------------------------------------------ the end
 
     def give_back(self) -> None:
@@ -136,7 +120,8 @@ class Reader:
         self.give_back()
         self.wake()
         while self._pulling:
-            await self._released.wait()
+            await self.released.wait()
+        self._session.queue.wake_next(self._subscription.name)
 
     def begin_closing(self) -> asyncio.Task[None]:
         """Close in a task of its own, as a listener may ask for it, which is then not waited for."""
@@ -173,7 +158,7 @@ class Reader:
             left = 0.0 if until is None else (until - clock.now()) / SECOND
             if until is not None and left <= 0:
                 return
-            await self._released.wait(left)
+            await self.released.wait(left)
 
     def _in_excused_hands(self) -> set[Received]:
         return {self.in_hand[task] for task in self._excused if task in self.in_hand} & self.leases.held.keys()

@@ -31,9 +31,14 @@ class Signal:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def waiter(self) -> asyncio.Future[None]:
+        """Done when `wake` is called."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._waiter
+
     async def wait(self, seconds: float = 0) -> None:
         """Until `wake` is called, or at most so long; 0: however long that takes."""
-        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        waiter = self.waiter()
         alarm = self._clock.alarm(self._clock.now() + int(seconds * SECOND), self.wake) if seconds else None
         try:
             await waiter
