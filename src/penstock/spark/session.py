@@ -76,7 +76,12 @@ def open_session(
 ) -> SparkSession:
     """A session; `log` takes what Spark prints, without one it is printed."""
     require_spark()
-    _hush(log)
+    # Python's side of Spark: warnings about its own libraries, and failures logged that a sentence says already.
+    warnings.filterwarnings("ignore", module=r"pyspark\..*")
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support")
+    if log is not None:
+        for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+            logging.getLogger(each).setLevel(logging.CRITICAL + 1)
     if place.remote is not None:
         return _remote_session(place.remote, confs)
     use_java(os.environ)
@@ -92,15 +97,6 @@ def open_session(
     if log is None and "spark.log.level" not in confs:
         conf.set("spark.log.level", "WARN")
     return _classic_session(conf, log)
-
-
-def _hush(log: Path | None) -> None:
-    """Python's side of Spark: warnings about its own libraries, and failures logged that a sentence says already."""
-    warnings.filterwarnings("ignore", module=r"pyspark\..*")
-    warnings.filterwarnings("ignore", message="PySpark does not yet fully support")
-    if log is not None:
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _classic_session(conf: Any, log: Path | None) -> SparkSession:

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.broker.model import Draft
 from penstock.doors.google import codec, names, ranges
 from penstock.doors.google.calls import Context
-from penstock.doors.google.errors import CallError, invalid, not_found
+from penstock.doors.google.errors import invalid, not_found
 from penstock.engine.port import Queue, TopicMetadata
 
 MESSAGES_MAX = 1000
@@ -77,17 +77,13 @@ def _checked_bytes(attributes: dict[str, str]) -> int:
         if not key:
             raise invalid("Attribute keys must not be empty.")
         if key.startswith(RESERVED_PREFIX) and not key.startswith(CLIENTS_PREFIX):
-            raise _reserved(key)
+            raise invalid(f"Attribute keys must not begin with '{RESERVED_PREFIX}': {key[:64]}")
         key_bytes, value_bytes = _bytes(key), _bytes(value)
         if key_bytes > ATTRIBUTE_KEY_BYTES_MAX or value_bytes > ATTRIBUTE_VALUE_BYTES_MAX:
             ranges.within("attribute key length", key_bytes, None, ATTRIBUTE_KEY_BYTES_MAX)
             ranges.within("attribute value length", value_bytes, None, ATTRIBUTE_VALUE_BYTES_MAX)
         total += key_bytes + value_bytes
     return total
-
-
-def _reserved(key: str) -> CallError:
-    return invalid(f"Attribute keys must not begin with '{RESERVED_PREFIX}': {key[:64]}")
 
 
 def _bytes(text: str) -> int:

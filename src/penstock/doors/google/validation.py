@@ -97,12 +97,8 @@ class Validation:
             if fits(schema, settings.encoding, draft.data):
                 named = {
                     "googclient_schemaname": schema.name,
-                    "googclient_schemaencoding": _name(settings),
+                    "googclient_schemaencoding": "BINARY" if settings.encoding == BINARY else "JSON",
                     "googclient_schemarevisionid": schema.revision_id,
                 }
                 return draft._replace(attributes={**draft.attributes, **named})
         raise invalid("Invalid data in message: Message failed schema validation.")
-
-
-def _name(settings: Any) -> str:
-    return "BINARY" if settings.encoding == BINARY else "JSON"

@@ -160,7 +160,12 @@ class TextConnection(asyncio.Protocol):
         if now < self.deadline or self._transport is None:
             return
         if not self.reading:
-            self._check_progress(self._transport)
+            unsent = self._transport.get_write_buffer_size()
+            if unsent < self._unsent_bytes:  # it reads, if slowly
+                self._unsent_bytes, self.deadline = unsent, now + self._host.limits.write_seconds
+            else:
+                self._host.note_fault(self, "not-reading", "The client does not read what it is sent.")
+                self._transport.abort()
         elif self._ending:
             self._transport.abort()
         elif not self._decoder.between:
@@ -366,14 +371,6 @@ class TextConnection(asyncio.Protocol):
             self.deadline = _NEVER  # T-062: a consumer may be silent for ever
         else:
             self.deadline = now + limits.idle_seconds
-
-    def _check_progress(self, transport: asyncio.Transport) -> None:
-        unsent = transport.get_write_buffer_size()
-        if unsent < self._unsent_bytes:
-            self._unsent_bytes, self.deadline = unsent, self._host.connections.now + self._host.limits.write_seconds
-        else:
-            self._host.note_fault(self, "not-reading", "The client does not read what it is sent.")
-            transport.abort()
 
     def _end(self) -> None:
         """Read no more and consume no more; close when all is answered."""
