@@ -26,7 +26,7 @@ def nanoseconds(moment: datetime) -> int:
 
 class TopicMetadata(NamedTuple):
     name: str
-    created: datetime
+    created_at: int
     options: TopicOptions
     number: int
     identity: str  # a topic made again under the same name has another, and so has any topic of another store
@@ -36,11 +36,15 @@ class TopicMetadata(NamedTuple):
     head_position: int  # bytes published before the head
     position: int  # bytes published so far
 
+    @property
+    def created(self) -> datetime:
+        return instant(self.created_at)
+
     @classmethod
     def of(cls, topic: Topic) -> TopicMetadata:
         return cls(
             topic.name,
-            instant(topic.created_at),
+            topic.created_at,
             topic.options,
             topic.number,
             topic.identity,
@@ -55,17 +59,21 @@ class TopicMetadata(NamedTuple):
 class SubscriptionMetadata(NamedTuple):
     name: str
     topic: str  # still the name after the topic is deleted
-    created: datetime
+    created_at: int
     options: SubscriptionOptions
     detached: bool
     number: int
+
+    @property
+    def created(self) -> datetime:
+        return instant(self.created_at)
 
     @classmethod
     def of(cls, subscription: Subscription) -> SubscriptionMetadata:
         return cls(
             subscription.name,
             subscription.topic_name,
-            instant(subscription.created_at),
+            subscription.created_at,
             subscription.options,
             subscription.detached,
             subscription.number,
@@ -176,5 +184,5 @@ class QueueSubscription(NamedTuple):
 
     @classmethod
     def of(cls, metadata: SubscriptionMetadata) -> QueueSubscription:
-        name, topic, created, options, detached, number = metadata
-        return cls(name, topic, created, ShownOptions(shown_options(options)), detached, number)
+        name, topic, _, options, detached, number = metadata
+        return cls(name, topic, metadata.created, ShownOptions(shown_options(options)), detached, number)
