@@ -297,6 +297,11 @@ class MessageQueue:
     def clock(self) -> Clock:
         return self.engine.clock
 
+    @property
+    def identity(self) -> str:
+        """The store's: drawn when it was made, and never that of another."""
+        return self.engine.broker.state.identity
+
     def topic(self, topic_name: str) -> TopicMetadata:
         return lookups.topic(self.engine, topic_name)
 
