@@ -9,11 +9,11 @@ import pytest
 from penstock.broker.model import NO_ATTRIBUTES, Batch, Message
 from penstock.errors import DamagedStoreError
 from penstock.journal import floors, named_sql
+from penstock.journal.codec import open_batch, open_facts, open_snapshot, seal_batch, seal_facts, seal_snapshot
 from penstock.journal.floors import GONE, Floors
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Commit
 from penstock.journal.sqlite.mark import Mark, Reading
-from penstock.journal.sqlite.rows import open_batch, open_facts, open_snapshot, seal_batch, seal_facts, seal_snapshot
 
 
 def _messages(first: int, until: int) -> list[Message]:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import apsw
 
 from penstock.broker.names import MAX_OFFSET, MAX_TOPIC, log_key
+from penstock.journal.codec import Row, require_between, topic_of
 from penstock.journal.sqlite.connection import PAGE_BYTES, SQL, value
-from penstock.journal.sqlite.rows import Row, require_between, topic_of
 from penstock.journal.sqlite.wal import IDLE_PAGES, WriteAheadLog
 
 SLICE_BYTES = 4 << 20

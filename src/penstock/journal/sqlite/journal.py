@@ -19,7 +19,16 @@ from penstock.broker.dump import StateDump
 from penstock.broker.facts import Fact
 from penstock.broker.model import Message
 from penstock.errors import DamagedStoreError, PenstockError, UnavailableError
-from penstock.journal import codec
+from penstock.journal.codec import (
+    Row,
+    encode_dump,
+    encode_facts,
+    open_facts,
+    open_snapshot,
+    seal_batch,
+    seal_facts,
+    seal_snapshot,
+)
 from penstock.journal.floors import GONE, Floors
 from penstock.journal.port import Commit, JournalFullError, Recovered
 from penstock.journal.sqlite.chores import Chores
@@ -29,7 +38,6 @@ from penstock.journal.sqlite.folder import Folder
 from penstock.journal.sqlite.opening import open_checked
 from penstock.journal.sqlite.readers import Readers
 from penstock.journal.sqlite.reserve import RESERVE_BYTES, Reserve
-from penstock.journal.sqlite.rows import Row, open_facts, open_snapshot, seal_batch, seal_facts, seal_snapshot
 from penstock.journal.sqlite.wal import WriteAheadLog
 
 SNAPSHOT_BYTES = 4 << 20  # facts worth a snapshot, at least
@@ -82,9 +90,9 @@ class SqliteJournal:
 
     def commit(self, commit: Commit) -> None:
         self._require_usable()
-        facts = codec.encode_facts(commit.facts)
+        facts = encode_facts(commit.facts)
         batches = [seal_batch(batch) for batch in commit.batches if batch.messages]
-        snapshot = None if commit.snapshot is None else codec.encode_dump(commit.snapshot)
+        snapshot = None if commit.snapshot is None else encode_dump(commit.snapshot)
         self._reserve.regain()
         try:
             self._write(facts, batches, snapshot)

@@ -16,9 +16,9 @@ import apsw
 from penstock.broker.model import Message
 from penstock.broker.names import MAX_OFFSET, log_key
 from penstock.errors import DamagedStoreError
+from penstock.journal.codec import Row, first_of, open_batch, require_between
 from penstock.journal.floors import Floors
 from penstock.journal.sqlite.connection import SQL
-from penstock.journal.sqlite.rows import Row, first_of, open_batch, require_between
 
 
 class Readers:

@@ -17,13 +17,13 @@ import msgspec
 
 from penstock.broker.names import MAX_OFFSET, log_key
 from penstock.errors import DamagedStoreError
+from penstock.journal.codec import Row, check_batch, first_of, require_between
 from penstock.journal.floors import Floors
 from penstock.journal.port import StoredBatch
 from penstock.journal.sqlite.connection import SQL, open_reader
 from penstock.journal.sqlite.errors import Translation
 from penstock.journal.sqlite.folder import database_in
 from penstock.journal.sqlite.readers import Readers
-from penstock.journal.sqlite.rows import Row, check_batch, first_of, require_between
 
 FETCH_BYTES = 4 << 20  # read under one view
 PLACES_KEPT = 64  # cutting a range asks for the same batches again and again
