@@ -38,7 +38,7 @@ CLASSES: dict[str, Any] = {
 class OutOfRangeError(errors.NotFoundError):
     """Messages that were asked for are no longer kept; without an earliest offset it is another topic by now."""
 
-    def __init__(self, topic: str, wanted: int, earliest: int | None = None) -> None:
+    def __init__(self, topic: str, wanted: int = 0, earliest: int | None = None) -> None:
         super().__init__(
             f"Topic {topic} was deleted and made again; what offset {wanted} meant is gone"
             if earliest is None
