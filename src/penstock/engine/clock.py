@@ -1,6 +1,6 @@
 """Clocks: where `now` comes from, and who is woken when a moment has come.
 
-The rule kept here: two times. What others have dated (a signature, a token) is compared with the wall clock, read each
+There are two times. What others have dated (a signature, a token) is compared with the wall clock, read each
 time. What lasts and what is stored goes by `now`: at the pace of real seconds and never back, however the wall clock is
 set; only when the wall is ahead, after a sleep or a correction, it catches up. Whoever waits for a moment waits on the
 clock, so that with a clock of its own a test waits for nothing.

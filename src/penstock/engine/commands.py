@@ -1,6 +1,6 @@
 """Commands that may have to read the journal before they can decide, as generators.
 
-The rule kept here: no I/O. A generator yields what it needs to know (a range of messages, the offset of an
+No I/O: a generator yields what it needs to know (a range of messages, the offset of an
 instant) and goes on with the answer; the blocking queue reads, the awaitable queue awaits, and both run this
 same code. Between two steps anything may have happened, so each step asks the broker anew.
 """

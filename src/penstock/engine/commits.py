@@ -1,6 +1,6 @@
 """The way from decided to durable: facts wait here, and whoever flushes commits all of them at once.
 
-The rule kept here: commits happen in the order of the decisions, one at a time, and a number says how far they
+Commits happen in the order of the decisions, one at a time, and a number says how far they
 got. When the journal refuses a commit, everything decided since is void: the pipeline stalls until its owner
 has gone back to what the journal holds.
 """

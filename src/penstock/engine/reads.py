@@ -1,6 +1,6 @@
 """Reading from the journal in a thread of its own, and one block ahead of whoever drains a backlog.
 
-The rule kept here: only committed messages are read, and each topic has at most one block waiting. While one block
+Only committed messages are read, and each topic has at most one block waiting. While one block
 is being consumed the next is read and decoded, so that a deep queue gives its messages as fast as an empty one.
 """
 

@@ -1,6 +1,6 @@
 """What can be counted about a running broker, in the broker's own words: the engine fills these, doors show them.
 
-The rule kept here: plain numbers, no scanning. Counters begin at 0 when the process starts and only grow; everything
+Plain numbers, no scanning. Counters begin at 0 when the process starts and only grow; everything
 else is how it is now. Reasons are short words with underscores, because they become labels.
 """
 
