@@ -204,7 +204,7 @@ def publish(target, transactional):
             flag.touch()
             until = time.monotonic() + 60
             while tail(watched) == before and time.monotonic() < until:
-                time.sleep(0.05)
+                time.sleep(0.05)  # in an executor: the tail can only be asked for
             flag.write_text(str(tail(watched) - before))
             raise RuntimeError("an attempt that fails when something is published")
         return str(number).zfill(4000)  # Spark hands rows on when it has 64 KiB of them

@@ -79,11 +79,11 @@ class Turn:
         self.messages += len(batch.contents)
         self.bytes += batch.count()
 
-    def fail(self, error: BaseException, batch: Batch | None = None) -> Fault | None:
-        """Sends, those of one batch or all, are refused, with one answer each; the last of these."""
+    def fail(self, error: BaseException, batch: Batch) -> Fault | None:
+        """The sends of a batch are refused, with one answer each; the last of these."""
         answers, self.answers, fault = self.answers, [], None
         for answer in answers:
-            if isinstance(answer, Fault) or batch not in (None, answer.batch):
+            if isinstance(answer, Fault) or answer.batch is not batch:
                 self.answers.append(answer)
             else:
                 fault = fault_of(error, answer.version, SEND, answer.batch.queue.name)
