@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.doors.text.answers import Ack, Turn, encode_answers
 from penstock.doors.text.codec import Decoder
 from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of
 from penstock.doors.text.memory import PENDING, READING, UNSENT, Memory
+from penstock.doors.text.queues import Ack, Turn, encode_answers
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
 from penstock.doors.text.sockets import keep_alive
 from penstock.doors.text.windows import Window

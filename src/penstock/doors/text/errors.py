@@ -5,24 +5,8 @@ from __future__ import annotations
 from penstock import errors
 from penstock.doors.text.requests import Fault
 
-# T-052: after these the connection closes. The first three come from the frames themselves.
+# T-052: after these the connection closes, after others it goes on (T-051). The first three come from the frames.
 CLOSING = {"malformed", "unknown-version", "too-large", "too-slow", "busy", "internal"}
-
-# T-051: after these it goes on.
-GOING_ON = {
-    "unknown-type",
-    "unknown-package",
-    "wrong-count",
-    "missing-package",
-    "invalid-queue",
-    "invalid-id",
-    "invalid-number",
-    "not-held",
-    "conflict",
-    "full",
-    "refused",
-    "unavailable",
-}
 
 # T-053: version 01 has no messages for faults, and these do not close the connection either.
 FORGIVEN = {"not-held"}
