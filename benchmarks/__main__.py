@@ -1,6 +1,6 @@
 """`python -m benchmarks [name ...] [--quick]`: run all benchmarks, or those named.
 
-The rule kept here: a benchmark is a module with a `main(quick)`; adding one is adding its name to the list.
+A benchmark is a module with a `main(quick)`; adding one is adding its name to the list.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from benchmarks.azure_client import ACCOUNT, Connection, Load, connect
 from penstock.assembly import SERVER_LIMITS, open_journal
 from penstock.broker.model import Draft
-from penstock.doors.resources import ensure_queue
+from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
 from penstock.engine.async_queue import AsyncMessageQueue
 
 CONNECTIONS = 8
@@ -132,7 +132,8 @@ async def fill(data: Path, messages: int) -> None:
     """A deep queue, made without the server: what is measured is how it is then served."""
     queue = AsyncMessageQueue(open_journal(data), limits=SERVER_LIMITS)
     await queue.start()
-    topic, _ = await ensure_queue(queue, ACCOUNT, DEEP)
+    topic = topic_name(ACCOUNT, DEEP)
+    await queue.provide_queue(topic, subscription_name(ACCOUNT, DEEP), QUEUE_OPTIONS)
     drafts = [Draft(b"x" * SIZE, ttl_seconds=604800)] * 1000
     for _ in range(messages // 1000):
         await queue.publish(topic, drafts)

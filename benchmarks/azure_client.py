@@ -1,6 +1,6 @@
 """A client that costs little: raw HTTP/1.1 over kept connections, one account SAS, no SDK and no XML parser.
 
-The rule kept here: it does exactly what a consumer does (receive 32, delete each), so that servers can be compared.
+It does exactly what a consumer does (receive 32, delete each), so that servers can be compared.
 """
 
 from __future__ import annotations

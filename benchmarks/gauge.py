@@ -1,6 +1,6 @@
 """Rulers shared by the benchmarks: rates, CPU time, resident memory.
 
-The rule kept here: a number is printed with what it was measured on; a ratio comes from one run on one machine.
+A number is printed with what it was measured on; a ratio comes from one run on one machine.
 """
 
 from __future__ import annotations

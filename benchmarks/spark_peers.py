@@ -1,6 +1,6 @@
 """What the Spark source and sink are measured against: Arrow made in the worker, and a sink that counts.
 
-The rule kept here: these do what ours do without a broker behind them. The generator hands out batches that were made
+These do what ours do without a broker behind them. The generator hands out batches that were made
 once, with the same schema and the same rows; the counting sink takes the same Arrow batches and drops them.
 """
 

@@ -1,6 +1,6 @@
 """Raw clients of the text door, beanstalkd and Redis Streams: the same shape of work on each, no library in the way.
 
-The rule kept here: a client sends windows of 100 messages of 256 bytes and waits for all their answers, then consumes
+A client sends windows of 100 messages of 256 bytes and waits for all their answers, then consumes
 and acknowledges as many, half a window at a time where the protocol lets it. It checks what it gets. The clock stops
 when every acknowledgement is durable; but beanstalkd and Redis answer each window of them, and the text door does not.
 """

@@ -1,6 +1,6 @@
 """What every tier of tests shares.
 
-The rule kept here: a test that can be made longer says both of its numbers, the one for every change and the one
+A test that can be made longer says both of its numbers, the one for every change and the one
 for the night, and `make nightly` then runs it without being told.
 """
 

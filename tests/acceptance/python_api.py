@@ -1,6 +1,6 @@
 """The harness of the Python API: every kind of queue it can stand on, and a clock that waits for nobody.
 
-The rule kept here: no test waits for time. It moves the clock, and then waits for what should have happened; what
+No test waits for time. It moves the clock, and then waits for what should have happened; what
 should not have happened is checked once everybody has had the chance to do it.
 """
 

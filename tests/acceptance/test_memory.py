@@ -1,6 +1,6 @@
 """Peers that send half of a request and wait, or go: the real server holds no more than its budget, on every door.
 
-The rule kept here: the bound is the budget and a margin for what the process needs besides, so an attack that is many
+The bound is the budget and a margin for what the process needs besides, so an attack that is many
 times as large as the budget must fail to fill more; and honest clients are served meanwhile.
 """
 

@@ -1,6 +1,6 @@
 """Seed 004 through penstock.MessageQueue, clause by clause, on every journal.
 
-The rule kept here: a test does what the clause says and looks at what a user sees; time is injected, but for one
+A test does what the clause says and looks at what a user sees; time is injected, but for one
 lease at the end that runs out for real. The clauses on deletion, failure, sizes and caps are proved next door, in
 tests/conformance/queue/test_clauses.py.
 """

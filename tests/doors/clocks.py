@@ -1,6 +1,6 @@
 """The clock of the doors' tests: the broker's time and everybody else's are an hour apart.
 
-The rule kept here: so it is after a clock was set back, and what takes the one for the other shows at once.
+So it is after a clock was set back, and what takes the one for the other shows at once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a broker does, said as plainly as possible: dictionaries, lists and loops over everything.
 
-The rule kept here: written from the specification (seed 004) and section 5 of the design, never from the code it
+Written from the specification (seed 004) and section 5 of the design, never from the code it
 judges; slow and obvious. Every subscription owns a copy of every message it has not finished with (BR-003).
 
 Four things the specification leaves open, and what is done about them:

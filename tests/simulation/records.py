@@ -1,6 +1,6 @@
 """The records of the model: messages, a subscription's copies of them, topics and snapshots.
 
-The rule kept here: nothing is counted or indexed; whoever wants to know something looks at everything.
+Nothing is counted or indexed; whoever wants to know something looks at everything.
 """
 
 from __future__ import annotations

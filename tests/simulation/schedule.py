@@ -1,6 +1,6 @@
 """An AsyncMessageQueue whose threads are a schedule: a commit or a read happens when somebody says so, not before.
 
-The rule kept here: the queue is the real one. Only its two threads are replaced: what the writer would commit and what
+The queue is the real one. Only its two threads are replaced: what the writer would commit and what
 the reader would read are things to choose from. A read has two moments, as with a thread: when it looks, and when its
 answer arrives; between them anything else may happen.
 """

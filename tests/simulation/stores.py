@@ -1,6 +1,6 @@
 """Where the queues of the simulations keep their facts: in memory with a record of everything, or in SQLite.
 
-The rule kept here: a store outlives the queues opened on it. `crash` is what kill -9 does to one, `close` is not needed
+A store outlives the queues opened on it. `crash` is what kill -9 does to one, `close` is not needed
 before it.
 """
 

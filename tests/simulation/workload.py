@@ -1,6 +1,6 @@
 """A queue under a busy, seeded life: everything a program can ask for, in an order the seed decides.
 
-The rule kept here: the same seed and the same answers give the same calls. What is about to be done is told before it
+The same seed and the same answers give the same calls. What is about to be done is told before it
 is done (`Invoked`), and what was answered after (`Answered`), so that whoever listens can judge any cut in between.
 """
 

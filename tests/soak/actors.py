@@ -1,6 +1,6 @@
 """The clients of the soak: each a thread that does one thing until it is told to stop.
 
-The rule kept here: an actor is gentle (it pauses), unreliable (it gives back, forgets, hangs up and comes again) and
+An actor is gentle (it pauses), unreliable (it gives back, forgets, hangs up and comes again) and
 honest: it notes in the history what it did and saw. Once `calm` is set it only consumes and acks, so that everything
 can be drained. An exception nobody expected ends the soak.
 """

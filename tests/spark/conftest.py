@@ -1,6 +1,6 @@
 """What the tests on Spark share: one session and one server for each test process, and topics of their own.
 
-The rule kept here: a session costs eight seconds and a server one, so there is one of each; tests keep apart by the
+A session costs eight seconds and a server one, so there is one of each; tests keep apart by the
 names of their topics. Only a test that stops or breaks a server starts its own.
 """
 

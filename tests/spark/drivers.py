@@ -1,6 +1,6 @@
 """Spark drivers as processes of their own, to be killed with everything they started.
 
-The rule kept here: a driver leads a session, and what belongs to the session is its own: Java, Python workers, the
+A driver leads a session, and what belongs to the session is its own: Java, Python workers, the
 daemons that leave its process group. It is ended by its ids, and nothing else is.
 """
 

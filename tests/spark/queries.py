@@ -1,6 +1,6 @@
 """Running streaming queries to their end, or to where they fail.
 
-The rule kept here: a query is always stopped, and waiting has a deadline.
+A query is always stopped, and waiting has a deadline.
 """
 
 from __future__ import annotations

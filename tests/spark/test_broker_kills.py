@@ -1,6 +1,6 @@
 """A broker killed and started again under running queries: they go on, or say why not and go on when run again.
 
-The rule kept here: the broker dies as a process does that is killed, with its port and its folder taken over by the
+The broker dies as a process does that is killed, with its port and its folder taken over by the
 next one; the queries see nothing of that but calls that fail.
 """
 

@@ -1,6 +1,6 @@
 """A standalone cluster from the pip package: a master, two workers, and a stream whose tasks run in other processes.
 
-The rule kept here: the cluster is started once for all of these, each of its processes leads a session, and they are
+The cluster is started once for all of these, each of its processes leads a session, and they are
 ended by their ids. Executors that do not have the data source run a Python that cannot see it.
 """
 

@@ -1,6 +1,6 @@
 """The Spark Declarative Pipelines project in the examples, run twice as its README says.
 
-The rule kept here: what the README tells the user to run is what runs here; only the addresses are other ones.
+What the README tells the user to run is what runs here; only the addresses are other ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A driver killed in the middle of a stream, again and again: nothing is lost, nothing is there twice.
 
-The rule kept here: each round dies in the middle. A driver is killed when rows of its own have reached a sink and more
+Each round dies in the middle. A driver is killed when rows of its own have reached a sink and more
 wait at the source, at a moment taken from a printed seed; the checkpoint is then looked at to see what it died in.
 """
 

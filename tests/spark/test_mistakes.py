@@ -1,6 +1,6 @@
 """What a user of a plain program sees of a mistake: one sentence, in seconds, and no Java.
 
-The rule kept here: one driver makes all the mistakes, as a driver costs more than all of them; what it prints is what
+One driver makes all the mistakes, as a driver costs more than all of them; what it prints is what
 Python prints of an error that nobody caught.
 """
 

@@ -1,6 +1,6 @@
 """Retention that overtakes a query: its restart says what is gone, or goes on from what is left; a named cursor waits.
 
-The rule kept here: the broker drops by size, so publishing enough is all it takes. How often it looks follows from how
+The broker drops by size, so publishing enough is all it takes. How often it looks follows from how
 long it keeps messages, so it is told a hundred seconds, which makes that one.
 """
 

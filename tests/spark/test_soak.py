@@ -1,6 +1,6 @@
 """Ten million messages archived in one run: everybody's memory stays flat.
 
-The rule kept here: memory is what the system says a process holds, looked at twice a second, and it is flat when the
+Memory is what the system says a process holds, looked at twice a second, and it is flat when the
 last third of the run needs no more than the middle third did.
 """
 

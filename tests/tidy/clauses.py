@@ -1,6 +1,6 @@
 """Which clauses of which specification are proved by which test.
 
-The rule kept here: a test names what it proves in its docstring, as `004 BR-010` or `004 BR-010, AC-009`, and a
+A test names what it proves in its docstring, as `004 BR-010` or `004 BR-010, AC-009`, and a
 clause of a finished specification that no test names is an error.
 """
 

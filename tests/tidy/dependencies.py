@@ -1,6 +1,6 @@
 """What third-party packages the source imports, and which extra of pyproject.toml declares them.
 
-The rule kept here: whoever installs an extra can run all of the code that the extra is for. A package that only the
+Whoever installs an extra can run all of the code that the extra is for. A package that only the
 tests install is found by nobody else's run.
 """
 

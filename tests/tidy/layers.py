@@ -2,7 +2,7 @@
 
     cli -> commands -> server -> assembly -> doors | spark | pubsub -> engine -> journal -> broker -> errors
 
-The rule kept here: imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
+Imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
 table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes. The
 data source, `pyspark_penstock`, stands apart: it knows nothing of the broker, and only `spark` knows it.
 """

@@ -1,6 +1,6 @@
 """What a lock file must be: every package at one version, with its hashes, and nothing about where it came from.
 
-The rule kept here: a lock is read line by line as pip reads it, and a line that is not understood is a fault.
+A lock is read line by line as pip reads it, and a line that is not understood is a fault.
 """
 
 from __future__ import annotations

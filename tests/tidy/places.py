@@ -1,6 +1,6 @@
 """No file of the project names a place that exists on one machine only, or where packages came from.
 
-The rule kept here: the patterns are put together from parts, so that these files obey them too.
+The patterns are put together from parts, so that these files obey them too.
 """
 
 from __future__ import annotations

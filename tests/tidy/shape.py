@@ -1,6 +1,6 @@
 """How a source file must look: an opening docstring, a bounded length, names that say something.
 
-The rule kept here: the caps may only be lowered.
+The caps may only be lowered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading the project as text and as syntax trees, for the rules beside this file.
 
-The rule kept here: nothing is imported or run. A rule looks at a tree of files, so it can be shown a small tree
+Nothing is imported or run. A rule looks at a tree of files, so it can be shown a small tree
 that breaks it.
 """
 

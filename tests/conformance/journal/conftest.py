@@ -1,6 +1,6 @@
 """The journals every conformance test runs on.
 
-The rule kept here: what a test asks of one journal it asks of all; only durability itself is asked of the durable.
+What a test asks of one journal it asks of all; only durability itself is asked of the durable.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A queue with its clock and its journal, and the ways a test may treat it: let time pass, close it, lose its power.
 
-The rule kept here: every test starts with its own journal and its own time, and nothing waits. Files that use this
+Every test starts with its own journal and its own time, and nothing waits. Files that use this
 import nothing of the journals themselves, so that another journal joins the suite by one line here.
 """
 

@@ -1,6 +1,6 @@
 """Seed 004, continued: deletion, flow control, retries, dead letters, sizes, ack ids, leaks and caps, with the errors.
 
-The rule kept here: as in tests/acceptance/test_message_queue.py, which proves the clauses not found here.
+As in tests/acceptance/test_message_queue.py, which proves the clauses not found here.
 """
 
 from __future__ import annotations

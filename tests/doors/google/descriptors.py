@@ -1,7 +1,7 @@
 """How src/penstock/doors/google/messages.binpb is made: `python -m tests.doors.google.descriptors` writes it anew.
 
 The file holds the message types of the wire as one FileDescriptorSet, taken from the official client's packages, so
-that the server itself needs only protobuf. The rule kept here: types are copied, never written by hand; what is
+that the server itself needs only protobuf. Types are copied, never written by hand; what is
 changed is the place (proto-plus calls the file google/pubsub_v1/types/pubsub.proto) and one field's spelling.
 """
 

@@ -1,6 +1,6 @@
 """A Google door over a queue in memory, in a thread with a loop of its own, and raw calls to it.
 
-The rule kept here: calls go over a real socket with the official gRPC library, but with bare messages, so that a test
+Calls go over a real socket with the official gRPC library, but with bare messages, so that a test
 says exactly what is on the wire.
 """
 

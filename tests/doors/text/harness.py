@@ -1,6 +1,6 @@
 """A text door over a queue in memory, and peers that speak to it in bytes.
 
-The rule kept here: frames are written and read by hand, from docs/text-protocol.md and not with the code under test;
+Frames are written and read by hand, from docs/text-protocol.md and not with the code under test;
 nothing waits longer than SECONDS, and nothing sleeps.
 """
 

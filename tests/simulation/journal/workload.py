@@ -1,6 +1,6 @@
 """A journal under a busy, seeded life, and the model that says what it must give back.
 
-The rule kept here: every commit carries its own number, so that after a fault one can say exactly which commits are
+Every commit carries its own number, so that after a fault one can say exactly which commits are
 there. Snapshots, forgetting, checkpoints, vacuuming and reopening all take part, with limits so low that
 each happens many times in a short run.
 """

@@ -1,6 +1,6 @@
 """What a session of the text protocol should have brought into the queues, read in the simplest way there is.
 
-The rule kept here: it is written from docs/text-protocol.md, knows the whole session before it begins, and shares no
+It is written from docs/text-protocol.md, knows the whole session before it begins, and shares no
 line with the door. Where a session breaks off, or the door has to close, it ends.
 """
 

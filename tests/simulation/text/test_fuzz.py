@@ -1,6 +1,6 @@
 """Fuzzing the whole door: random bytes, random cuts, mutated sessions, against connections without a network.
 
-The rule kept here: no exception escapes, nothing hangs, what is kept for a connection is bounded, and what the door
+No exception escapes, nothing hangs, what is kept for a connection is bounded, and what the door
 accepted is delivered exactly as it was sent. Hypothesis draws the cases in `make test`; `make nightly` runs many more,
 and atheris besides.
 """

@@ -2,7 +2,7 @@
 
     mistakes.py ENDPOINT CHECKPOINTS
 
-The rule kept here: an error is printed as Python prints one that nobody caught, after a line with the name of the
+An error is printed as Python prints one that nobody caught, after a line with the name of the
 mistake and the seconds until the user knew.
 """
 

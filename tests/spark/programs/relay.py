@@ -2,7 +2,7 @@
 
     relay.py ENDPOINT FOLDER RELAY [RELAY ...]      RELAY: kind:source:sink, kind is `plain` or `shuffled`
 
-The rule kept here: a relay is the same query every time it is started, with a checkpoint in FOLDER and a cursor of its
+A relay is the same query every time it is started, with a checkpoint in FOLDER and a cursor of its
 own. `plain` gives the same rows in the same partitions when a batch is run again; `shuffled` never does, so it is
 transactional. The driver says "session" and "started"; a line on its standard input starts it, "drain" lets it run to
 the end of the source and stop. spark-submit hands on no input: there RELAY_DRAIN in the environment says the same.

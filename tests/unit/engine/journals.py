@@ -1,6 +1,6 @@
 """A journal that does what a test tells it: keep, wait, count, refuse.
 
-The rule kept here: it keeps its promises. What it committed is what it recovers, what it refused it forgot.
+It keeps its promises. What it committed is what it recovers, what it refused it forgot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AsyncMessageQueue and its journal: callers share commits, nobody is answered early, and trouble reaches everybody.
 
-The rule kept here: the journal is told what to do, so every test knows which commit is under way.
+The journal is told what to do, so every test knows which commit is under way.
 """
 
 from __future__ import annotations

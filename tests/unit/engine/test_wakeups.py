@@ -1,6 +1,6 @@
 """Pulls that wait: woken by what lets them go on, at that moment and not later, and never for nothing.
 
-The rule kept here: time is the loop's own and made up, so `elapsed` is exact.
+Time is the loop's own and made up, so `elapsed` is exact.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An event loop whose time is made up: when nothing is ready it jumps to the next timer.
 
-The rule kept here: a test of waiting waits for nothing. An hour passes in a moment, and a test that would hang for
+A test of waiting waits for nothing. An hour passes in a moment, and a test that would hang for
 ever (no timer, nobody to wake it) fails at once instead.
 """
 

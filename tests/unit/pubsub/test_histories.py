@@ -1,6 +1,6 @@
 """Made-up histories: whatever listeners, clocks and closings do, every message is handled and no ack is undone.
 
-The rule kept here: Hypothesis chooses; the model is one sentence. A message that was acked in time is never delivered
+Hypothesis chooses; the model is one sentence. A message that was acked in time is never delivered
 again, and at the end, when everybody acks, every message has been delivered to every subscription. Time is the clock's
 alone: whatever waits for something that never comes, or never rests, fails after so many turns of the loop.
 """
