@@ -1,34 +1,82 @@
 """Penstock: one durable message broker for cloud queue clients, Python programs and Spark.
 
-Only public names live here; where each comes from is an implementation matter.
+Only public names live here; where each comes from is an implementation matter. A name is loaded when it is first used:
+whoever needs one of them, or the command line, does not wait for all.
 """
 
-from penstock.assembly import open_journal
-from penstock.broker.limits import Limits
-from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
-from penstock.broker.publishing import Once
-from penstock.engine.blocking_queue import MessageQueue
-from penstock.engine.clock import Clock, ManualClock, SystemClock
-from penstock.engine.views import InternalMessage
-from penstock.errors import (
-    AlreadyExistsError,
-    DamagedStoreError,
-    FailedPreconditionError,
-    InternalError,
-    InvalidArgumentError,
-    NotFoundError,
-    PenstockError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
-from penstock.pubsub.client import PubSub
-from penstock.pubsub.message import AckResponse, Message
-from penstock.pubsub.snapshot import Snapshot
-from penstock.pubsub.subscription import Subscription
-from penstock.pubsub.topic import Topic
+from __future__ import annotations
 
-PubSub.open_journal = staticmethod(open_journal)  # the API names no journal itself
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.broker.limits import Limits
+    from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+    from penstock.broker.publishing import Once
+    from penstock.engine.blocking_queue import MessageQueue
+    from penstock.engine.clock import Clock, ManualClock, SystemClock
+    from penstock.engine.views import InternalMessage
+    from penstock.errors import (
+        AlreadyExistsError,
+        DamagedStoreError,
+        FailedPreconditionError,
+        InternalError,
+        InvalidArgumentError,
+        NotFoundError,
+        PenstockError,
+        PermissionDeniedError,
+        ResourceExhaustedError,
+        UnavailableError,
+    )
+    from penstock.pubsub.client import PubSub
+    from penstock.pubsub.message import AckResponse, Message
+    from penstock.pubsub.snapshot import Snapshot
+    from penstock.pubsub.subscription import Subscription
+    from penstock.pubsub.topic import Topic
+
+_HOMES = {
+    "broker.limits": ("Limits",),
+    "broker.model": ("Draft", "SubscriptionOptions", "TopicOptions"),
+    "broker.publishing": ("Once",),
+    "engine.blocking_queue": ("MessageQueue",),
+    "engine.clock": ("Clock", "ManualClock", "SystemClock"),
+    "engine.views": ("InternalMessage",),
+    "errors": (
+        "AlreadyExistsError",
+        "DamagedStoreError",
+        "FailedPreconditionError",
+        "InternalError",
+        "InvalidArgumentError",
+        "NotFoundError",
+        "PenstockError",
+        "PermissionDeniedError",
+        "ResourceExhaustedError",
+        "UnavailableError",
+    ),
+    "pubsub.client": ("PubSub",),
+    "pubsub.message": ("AckResponse", "Message"),
+    "pubsub.snapshot": ("Snapshot",),
+    "pubsub.subscription": ("Subscription",),
+    "pubsub.topic": ("Topic",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    if name == "PubSub":
+        from penstock.assembly import open_journal
+
+        value.open_journal = staticmethod(open_journal)  # the API names no journal itself
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "AckResponse",

@@ -41,10 +41,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": BELOW_ASSEMBLY | {"assembly", "logs", "memory"},
     PUBLIC: BELOW_CLI,
     "doors/flight/process": BELOW_ASSEMBLY | {"assembly", "memory"},  # the main module of the reader process
-    "commands": BELOW_CLI | {"logs"},
-    "commands/text": {"errors", "text"},
-    "commands/pipeline": {"errors", "spark"},
-    "cli": BELOW_CLI | {PUBLIC, "commands", "commands/text", "commands/pipeline"},
+    "commands": BELOW_CLI | {"commands/help", "logs"},
+    "commands/help": {"settings"},
+    "commands/text": {"errors", "text", "commands/help"},
+    "commands/pipeline": {"errors", "spark", "commands/help"},
+    "cli": {PUBLIC, "errors", "commands", "commands/help"},
     "__main__": {"cli"},
 }
 

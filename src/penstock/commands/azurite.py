@@ -14,19 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.commands.help import print_version
 from penstock.commands.serve import run_server
 from penstock.settings import DOORS
 
 IGNORED = "Accepted; makes no difference here."
 ELSEWHERE = "Accepted; only the queue service is here."
-
-
-def print_version(wanted: bool) -> None:
-    if wanted:
-        from penstock.settings import installed_version
-
-        typer.echo(installed_version())
-        raise typer.Exit
 
 
 def azurite(

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.commands.help import Commands
 from penstock.spark.flows import READY_MADE
 
 if TYPE_CHECKING:
     from penstock.spark.records import Pipeline
     from penstock.spark.runner import Outcome
 
-app = typer.Typer(no_args_is_help=True, help="Run data pipelines on Spark.")
+app = Commands("Run data pipelines on Spark.")
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 WIDE = 200

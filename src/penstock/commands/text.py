@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.commands.help import Commands
+
 if TYPE_CHECKING:
     from penstock.text import Client
 
-app = typer.Typer(no_args_is_help=True, help="Send and consume over the text protocol.")
+app = Commands("Send and consume over the text protocol.")
 
 Address = Annotated[
     str,
