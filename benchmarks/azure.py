@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.azure_client import ACCOUNT, Connection, Load, connect
+from benchmarks.azure_client import Connection, Load, connect
 from penstock.assembly import SERVER_LIMITS, open_journal
 from penstock.broker.model import Draft
 from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
@@ -31,6 +31,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 CONNECTIONS = 8
 SIZE = 256
 DEEP = "deep-queue"
+PROJECT = "penstock"  # of the development account
 QUIET = ["--log-level", "warning"]
 ALONE = [part for door in ("pubsub", "text", "flight", "http") for part in (f"--{door}-port", "off")]
 
@@ -132,8 +133,8 @@ async def fill(data: Path, messages: int) -> None:
     """A deep queue, made without the server: what is measured is how it is then served."""
     queue = AsyncMessageQueue(open_journal(data), limits=SERVER_LIMITS)
     await queue.start()
-    topic = topic_name(ACCOUNT, DEEP)
-    await queue.provide_queue(topic, subscription_name(ACCOUNT, DEEP), QUEUE_OPTIONS)
+    topic = topic_name(PROJECT, DEEP)
+    await queue.provide_queue(topic, subscription_name(PROJECT, DEEP), QUEUE_OPTIONS)
     drafts = [Draft(b"x" * SIZE, ttl_seconds=604800)] * 1000
     for _ in range(messages // 1000):
         await queue.publish(topic, drafts)

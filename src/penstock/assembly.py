@@ -68,6 +68,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     """The queue of a server, recovered and running, and its doors, not yet open."""
     from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
+    from penstock.doors.resources import Names
     from penstock.wire.budget import Budget
 
     journal = open_journal(None) if settings.memory else open_journal(settings.data, accept_loss=settings.accept_loss)
@@ -82,6 +83,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     opened = [open_door(opening) for name, open_door in DOORS.items() if settings.port_of(name) is not None]
     doors = [door for door in opened if door is not None]
     opening.condition.counts = {door.name: door.counts for door in doors}
+    opening.condition.names = Names(doors, settings.default_project)
     return Parts(queue, doors, opening.condition)
 
 
@@ -125,10 +127,11 @@ def _open_http(opening: Opening) -> Door:
 
 
 def _open_azure(opening: Opening) -> Door:
-    from penstock.doors.azure.accounts import read_accounts
+    from penstock.doors.azure.accounts import place_accounts, read_accounts
     from penstock.doors.azure.server import AzureDoor
 
-    accounts = read_accounts(opening.settings.azure.accounts)
+    settings = opening.settings
+    accounts = place_accounts(read_accounts(settings.azure.accounts), settings.default_project, settings.azure.projects)
     return AzureDoor(queue=opening.queue, accounts=accounts, **opening.common("azure"))
 
 

@@ -91,6 +91,14 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(_text(name) for name in names)
 
 
+def _projects(value: object) -> tuple[str, ...]:
+    expected = "ACCOUNT=PROJECT, each account once"
+    pairs = [name.partition("=") for name in _names(value)]
+    if not all(account and is_ for account, is_, _ in pairs) or len({pair[0] for pair in pairs}) < len(pairs):
+        raise ValueError(expected)
+    return tuple(f"{account.strip()}={_project(project)}" for account, _, project in pairs)
+
+
 def _networks(value: object) -> tuple[str, ...]:
     from ipaddress import ip_network
 
@@ -106,6 +114,7 @@ Folder: TypeAlias = Annotated[str, Kind("DIR", _text)]
 File: TypeAlias = Annotated[str | None, Kind("FILE", _text)]
 Accounts: TypeAlias = Annotated[str | None, Kind("ACCOUNTS", _text)]
 Names: TypeAlias = Annotated[tuple[str, ...], Kind("NAME", _names)]
+Projects: TypeAlias = Annotated[tuple[str, ...], Kind("ACCOUNT=PROJECT", _projects)]
 Networks: TypeAlias = Annotated[tuple[str, ...], Kind("NETWORK", _networks)]
 Switch: TypeAlias = Annotated[bool, Kind("true|false", _switch)]
 Port: TypeAlias = Annotated[int | None, Kind("PORT|off", _port)]  # 0: any free one; None: the door stays closed

@@ -32,7 +32,7 @@ class Settings:
     memory: Switch = setting(False, "Keep everything in memory only; data is then not used.")
     accept_loss: Switch = setting(False, "Open a store that lost its last commits, without them.")
     ready_file: File = setting(None, "Write pid and addresses here, as JSON, once every door answers.")
-    default_project: Project = setting("penstock", "Where queues of doors without projects live.")
+    default_project: Project = setting("penstock", "Where clients that name no project have their queues.")
     retention_seconds: Seconds = setting(86400, "Every topic keeps acked messages so long; 0: not at all.")
     retention_bytes: Bytes = setting(0, "At most so many bytes of them per topic; 0: no cap.")
     queue_messages_max: Count = setting(0, "Refuse publishes beyond so many waiting per subscription; 0: no limit.")

@@ -10,19 +10,19 @@ from azure.storage.queue import QueueClient
 from google.cloud import pubsub_v1
 
 from penstock.text.blocking import Client as TextClient
-from tests.acceptance.azure_server import KEY, connection_string
+from tests.acceptance.azure_server import ACCOUNT, connection_string
 from tests.server_process import SECONDS, ServerProcess
 
-PROJECT = "penstock"  # whose queues the text door has; an Azure account of that name sees the same ones
+PROJECT = "demo"  # of all clients that name none: text, and Azure's development account
 
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The addresses of a server with three doors."""
     folder = tmp_path_factory.mktemp("doors")
-    accounts, open_doors = f"{PROJECT}:{KEY}", ["pubsub", "azure", "text"]
+    given = ["--data", str(folder / "data"), "--default-project", PROJECT]
     with (
-        ServerProcess(folder, "--data", str(folder / "data"), doors=open_doors, azure_accounts=accounts) as server,
+        ServerProcess(folder, *given, doors=["pubsub", "azure", "text"]) as server,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
@@ -44,7 +44,7 @@ def subscriber(doors: dict[str, str]) -> Iterator[pubsub_v1.SubscriberClient]:
 
 
 def azure_queue(doors: dict[str, str], name: str) -> QueueClient:
-    string = connection_string(f"http://{doors['azure']}/{PROJECT}", PROJECT)
+    string = connection_string(f"http://{doors['azure']}/{ACCOUNT}")
     return QueueClient.from_connection_string(string, name, retry_total=0)
 
 
@@ -102,6 +102,25 @@ def test_a_topic_of_google_is_a_queue_once_it_has_its_subscription(
         received = queue.receive_message()
         assert (received.id, received.content) == (sent.id, "hello")
         queue.delete_message(received)
+
+
+def test_who_comes_after_the_first_publish_finds_what_is_kept(
+    doors: dict[str, str], publisher: pubsub_v1.PublisherClient, subscriber: pubsub_v1.SubscriberClient
+) -> None:
+    """Queues begin with it; a subscription of Pub/Sub begins at the end, as it does there."""
+    for name in ("late-text", "late-azure"):
+        publisher.create_topic(name=topic(name))
+        publisher.publish(topic(name), b"early").result(SECONDS)
+    subscriber.create_subscription(name=subscription("late-google"), topic=topic("late-text"))
+    with TextClient(doors["text"]) as text, azure_queue(doors, "late-azure") as queue:
+        for message in text.consume("late-text", wait_seconds=SECONDS):
+            assert bytes(message.content) == b"early"
+            message.ack()
+            break
+        queue.create_queue()
+        assert queue.receive_message().content == "early"
+    publisher.publish(topic("late-text"), b"late").result(SECONDS)
+    assert pull(subscriber, "late-google", 1) == [b"late"]
 
 
 def test_sent_as_text_received_by_azure_and_back(doors: dict[str, str]) -> None:

@@ -50,6 +50,18 @@ class Model:
             raise RefusedError(6)
         self.subscriptions[name] = Subscription(name, read, options, start=len(read.log))
 
+    def provide_queue(self, name: str, topic: str, options: SubscriptionOptions) -> bool:
+        """A topic and the subscription that reads it, which has all that the topic keeps; whether it was missing."""
+        known = self.subscriptions.get(name)
+        if known is not None and known.topic is not None:
+            if known.topic.name != topic:
+                raise RefusedError(9)
+            return False
+        read = self.topics.setdefault(topic, Topic(topic))
+        self.subscriptions[name] = made = Subscription(name, read, options, start=self.heads[topic])
+        made.queue = {message.offset: _fresh(message) for message in read.log[made.start :]}
+        return True
+
     def delete_subscription(self, name: str) -> None:
         del self.subscriptions[self.subscription(name).name]
 
@@ -385,7 +397,7 @@ def _later(subscription: Subscription, copy: Copy) -> list[Copy]:
 
 
 def _retention(options: SubscriptionOptions) -> int:
-    return int(options.retention_seconds * SECOND)
+    return int(options.retention_seconds * SECOND) or FOREVER
 
 
 def _stuck(options: SubscriptionOptions, copy: Copy) -> int:

@@ -26,6 +26,7 @@ from penstock import Draft, Limits, ManualClock, MessageQueue, Once, PenstockErr
 from penstock.broker.consuming import Delivery
 from penstock.broker.log import Sizes
 from penstock.broker.state import State
+from penstock.engine.commands import provide_queue
 from penstock.journal import codec
 from tests.conftest import NIGHTLY
 from tests.simulation.model import Model
@@ -140,7 +141,7 @@ class Machine(RuleBasedStateMachine):
     # ------------------------------------------------------------------ names
 
     @precondition(lambda self: self.is_rare())
-    @rule(action=st.integers(0, 5), name=SUBSCRIPTIONS, topic=TOPICS, options=OPTIONS)
+    @rule(action=st.integers(0, 6), name=SUBSCRIPTIONS, topic=TOPICS, options=OPTIONS)
     def change_names(self, action: int, name: str, topic: str, options: SubscriptionOptions) -> None:
         if action == 0:
             self.create_topic(topic)
@@ -150,6 +151,8 @@ class Machine(RuleBasedStateMachine):
             self.both(lambda queue: queue.unregister_subscription(name), lambda model: model.delete_subscription(name))
         elif action == 3:
             self.both(lambda queue: queue.detach_subscription(name), lambda model: model.detach(name))
+        elif action == 4:
+            self.provide_queue(name, topic, options)
         else:
             self.create_subscription(name, topic, options)
 
@@ -158,6 +161,22 @@ class Machine(RuleBasedStateMachine):
         self.both(lambda queue: queue.register_topic(name, options), lambda model: model.create_topic(name, retained))
 
     def create_subscription(self, name: str, topic: str, options: SubscriptionOptions) -> None:
+        options = self._allowed(options)
+        self.both(
+            lambda queue: queue.register_subscription(name, topic, options),
+            lambda model: model.create_subscription(name, topic, options),
+        )
+
+    def provide_queue(self, name: str, topic: str, options: SubscriptionOptions) -> None:
+        """What a queue has does not grow old, and may be more than a cap leaves room for."""
+        options = replace(self._allowed(options), retention_seconds=0)
+        made = self.both(
+            lambda queue: queue._run(lambda broker, now: provide_queue(broker, now, topic, name, options)),
+            lambda model: model.provide_queue(name, topic, options),
+        )
+        assert made is None or made[0] == made[1]
+
+    def _allowed(self, options: SubscriptionOptions) -> SubscriptionOptions:
         options = replace(options, **self.given)
         if self.capped:  # what counts towards the cap must be certain
             options = SubscriptionOptions(
@@ -165,10 +184,7 @@ class Machine(RuleBasedStateMachine):
                 ordering=options.ordering,
                 retention_seconds=options.retention_seconds,
             )
-        self.both(
-            lambda queue: queue.register_subscription(name, topic, options),
-            lambda model: model.create_subscription(name, topic, options),
-        )
+        return options
 
     # ------------------------------------------------------------------ messages
 

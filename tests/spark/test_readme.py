@@ -20,8 +20,7 @@ COMMANDS, SERVE, CROSSING, PROGRAM = re.findall(r"^```(?:sh|python)\n(.*?)^```$"
 
 
 def test_one_message_crosses_four_doors_as_often_as_it_is_pasted(tmp_path: Path) -> None:
-    (project,) = re.findall(r"--default-project \w+", SERVE)
-    with Server(tmp_path, "--data", str(tmp_path / "data"), *project.split()) as server:
+    with Server(tmp_path, "--data", str(tmp_path / "data")) as server:
         block = at(server, CROSSING)
         for run in (1, 2):
             printed = paste(block, tmp_path, PENSTOCK_TEXT_ADDRESS=server.addresses["text"])

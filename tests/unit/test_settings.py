@@ -40,6 +40,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
 
 SECRETS = sorted(name for name, each in SETTINGS.items() if each.secret)
 RIGHT = {"PORT|off": "7", "COUNT": "7", "BYTES": "7", "SECONDS": "7.5", "true|false": "on", "NETWORK": "10.0.0.0/8"}
+RIGHT["ACCOUNT=PROJECT"] = "one=demo, two=other"
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
@@ -170,6 +171,12 @@ def test_a_secret_that_is_wrong_is_not_repeated(name: str, value: object) -> Non
             load(config=config)
         assert "hunter2" not in str(refusal.value)
         assert key in str(refusal.value)
+
+
+@pytest.mark.parametrize("value", ["one", "=demo", "one=", "one=a/b", "one=a,one=b", ["one=a", 7]])
+def test_the_project_of_an_account_is_a_pair(value: object) -> None:
+    with pytest.raises(InvalidArgumentError, match="azure_projects in the settings file: expected"):
+        load(config={"azure_projects": value})
 
 
 def test_every_setting_that_holds_credentials_is_kept_secret() -> None:

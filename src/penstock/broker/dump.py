@@ -59,7 +59,7 @@ class SubscriptionDump(NamedTuple):
     skips: list[tuple[int, int]]
     outstanding: list[EntryDump]  # by offset
     held: dict[str, list[tuple[int, int]]]  # ordering key -> (offset, size), keys sorted
-    start: int = 0  # the tail of the topic when the subscription was made
+    start: int = 0  # where it began: the tail of its topic at that time, for a queue the head
 
 
 class StateDump(NamedTuple):

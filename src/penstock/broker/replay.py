@@ -53,7 +53,7 @@ def seek_reach(ledger: Ledger, now: int, name: str) -> list[tuple[int, int]]:
     reach = [(now - int(seconds * SECOND), 0)] if seconds else []
     if options.retain_acked:
         since = now - int(options.retention_seconds * SECOND) if options.retention_seconds else 0
-        reach.append((max(since, subscription.created_at), subscription.start))
+        reach.append((since, subscription.start))
     return reach
 
 

@@ -47,9 +47,15 @@ def delete_topic(ledger: Ledger, name: str) -> None:
 
 
 def create_subscription(
-    ledger: Ledger, now: int, name: str, topic_name: str, options: SubscriptionOptions | None = None
+    ledger: Ledger,
+    now: int,
+    name: str,
+    topic_name: str,
+    options: SubscriptionOptions | None = None,
+    *,
+    at_head: bool = False,
 ) -> Subscription:
-    """A new subscription sees what is published from now on."""
+    """A new subscription sees what is published from now on; `at_head`: and what the topic still keeps."""
     check_name(name)
     options = options or SubscriptionOptions()
     check_subscription_options(options)
@@ -58,7 +64,8 @@ def create_subscription(
     if name in ledger.state.subscription_names:
         raise AlreadyExistsError(f"Subscription already exists: {name}")
     number = _next_number(ledger)
-    ledger.emit(f.SubscriptionCreated(number, name, topic.number, topic.name, topic.tail, topic.position, now, options))
+    cursor, position = (topic.head, topic.head_position) if at_head else (topic.tail, topic.position)
+    ledger.emit(f.SubscriptionCreated(number, name, topic.number, topic.name, cursor, position, now, options))
     return ledger.state.subscriptions[number]
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from penstock.doors.resources import Names
+
 STARTING, OPEN, STOPPING = "starting", "open", "stopping"
 
 
@@ -33,6 +35,9 @@ class Door(Protocol):
     def counts(self) -> Mapping[str, int]:
         """All that the door counts since the start, a word for each kind: requests refused, connections turned away."""
 
+    def name_of(self, topic: str) -> str | None:
+        """How clients of this door call a topic, once started; None: they cannot reach it."""
+
     async def start(self) -> None:
         """Open. OSError (a port in use) or a PenstockError says why not."""
 
@@ -46,6 +51,7 @@ class Condition:
     def __init__(self) -> None:
         self.doors: dict[str, str] = {}  # name -> starting, open, stopping
         self.counts: dict[str, Mapping[str, int]] = {}  # name -> what that door counts
+        self.names = Names()  # of a topic, at every door
         self.stopping = False
         self.failed = False  # the journal could not make a write durable; nothing more is accepted
 

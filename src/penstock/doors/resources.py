@@ -6,11 +6,19 @@ subscription of the same id, in a project; it comes into being when a client fir
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from penstock.broker.model import SubscriptionOptions
+
+if TYPE_CHECKING:
+    from penstock.doors.port import Door
 
 # A queue keeps what it has until it is acked, and is never deleted for want of readers; a receipt is good until the
 # message is delivered again.
 QUEUE_OPTIONS = SubscriptionOptions(strict_receipts=False, retention_seconds=0)
+
+CLIENTS = {"pubsub": "pubsub", "azure": "azure", "text": "text", "spark": "flight"}  # and the door of each
 
 
 def topic_name(project: str, topic_id: str) -> str:
@@ -19,3 +27,27 @@ def topic_name(project: str, topic_id: str) -> str:
 
 def subscription_name(project: str, subscription_id: str) -> str:
     return f"projects/{project}/subscriptions/{subscription_id}"
+
+
+def parts_of(topic: str) -> tuple[str, str]:
+    """The project of a topic and its name there; a topic that no door has named is in none."""
+    parts = topic.split("/")
+    is_ours = len(parts) == 4 and parts[::2] == ["projects", "topics"]
+    return (parts[1], parts[3]) if is_ours else ("", topic)
+
+
+class Names:
+    """How clients call a topic: the one place that knows it for all of them."""
+
+    def __init__(self, doors: Iterable[Door] = (), default_project: str = "") -> None:
+        self._doors = {door.name: door for door in doors}
+        self._project = default_project
+
+    def of(self, topic: str) -> dict[str, str | None]:
+        """By kind of client; None where that client cannot reach the topic: no such name there, or no such door."""
+        project, short = parts_of(topic)
+        names = {client: self._at(door, topic) for client, door in CLIENTS.items()}
+        return names | {"python": short if project == self._project else topic}
+
+    def _at(self, door: str, topic: str) -> str | None:
+        return self._doors[door].name_of(topic) if door in self._doors else None

@@ -235,6 +235,7 @@ def provide_queue(
 ) -> bool:
     """Make what is missing of a topic and the subscription that reads it, in one step; whether anything was.
 
+    A queue begins with what its topic still keeps: whoever consumes from it finds what was published before it came.
     A subscription whose topic was deleted is empty, and makes room.
     """
     subscription = broker.state.subscription_names.get(name)
@@ -246,7 +247,7 @@ def provide_queue(
         broker.create_topic(now, topic_name, topic_options)
     if subscription is not None:
         broker.delete_subscription(name)
-    broker.create_subscription(now, name, topic_name, options)
+    broker.create_subscription(now, name, topic_name, options, at_head=True)
     return True
 
 

@@ -8,11 +8,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.broker.model import Draft
-from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
+from penstock.assembly import DOORS, Opening
+from penstock.broker.model import Draft, TopicOptions
+from penstock.doors.port import Condition
+from penstock.doors.resources import QUEUE_OPTIONS, Names, parts_of, subscription_name, topic_name
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
+from penstock.settings import load_settings
+from penstock.wire.budget import Budget
 
 TOPIC, SUBSCRIPTION = "projects/p/topics/q", "projects/p/subscriptions/q"
 
@@ -61,6 +65,35 @@ def test_a_topic_that_was_there_gets_its_subscription() -> None:
     asyncio.run(scenario())
 
 
+def test_a_queue_begins_with_what_its_topic_keeps() -> None:
+    async def scenario() -> None:
+        async with running() as queue:
+            await queue.create_topic(TOPIC)
+            await queue.publish(TOPIC, [Draft(b"gone: nothing keeps it")])
+            await queue.create_subscription("first", TOPIC)
+            await queue.publish(TOPIC, [Draft(b"1"), Draft(b"2")])
+            assert await provide(queue)
+            await queue.create_subscription("late", TOPIC)
+            await queue.publish(TOPIC, [Draft(b"3")])
+            assert await queue.backlog(SUBSCRIPTION) == (3, 3, 0, 0)
+            assert [each.message.data for each in await queue.pull(SUBSCRIPTION, 5)] == [b"1", b"2", b"3"]
+            assert [each.message.data for each in await queue.pull("late", 5)] == [b"3"]
+            assert not await provide(queue)
+
+    asyncio.run(scenario())
+
+
+def test_a_queue_that_begins_with_what_is_kept_is_sent_to_in_the_same_step() -> None:
+    async def scenario() -> None:
+        async with running() as queue:
+            await queue.create_topic(TOPIC, TopicOptions(retention_seconds=60))
+            await queue.publish(TOPIC, [Draft(b"kept")])
+            await queue.send(TOPIC, SUBSCRIPTION, QUEUE_OPTIONS, [Draft(b"sent")])
+            assert [each.message.data for each in await queue.pull(SUBSCRIPTION, 5)] == [b"kept", b"sent"]
+
+    asyncio.run(scenario())
+
+
 def test_a_queue_whose_topic_was_deleted_begins_anew() -> None:
     async def scenario() -> None:
         async with running() as queue:
@@ -92,3 +125,52 @@ def test_a_name_the_broker_refuses_is_refused() -> None:
                 await queue.provide_queue(topic_name("p", "q" * 2000), SUBSCRIPTION, QUEUE_OPTIONS)
 
     asyncio.run(scenario())
+
+
+# ---------------------------------------------------------------------- names at every door
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        (
+            "projects/demo/topics/orders",
+            {"azure": "http://127.0.0.1:10001/devstoreaccount1/orders", "text": "orders", "python": "orders"},
+        ),
+        ("projects/team/topics/orders", {"azure": "http://127.0.0.1:10001/one/orders", "text": None}),
+        ("projects/other/topics/orders", {"azure": None, "text": None, "python": "projects/other/topics/orders"}),
+        ("projects/demo/topics/UPPER", {"azure": None, "text": "UPPER", "pubsub": "projects/demo/topics/UPPER"}),
+        ("projects/demo/topics/a", {"azure": None, "text": "a", "pubsub": None, "spark": "projects/demo/topics/a"}),
+        ("projects/demo/topics/goog", {"pubsub": None, "text": "goog"}),
+        ("projects/demo/topics/" + "q" * 300, {"pubsub": None, "azure": None, "text": None}),
+        ("orders", {"pubsub": None, "azure": None, "text": None, "python": "orders", "spark": None}),
+        ("projects/demo/subscriptions/orders", {"pubsub": None, "azure": None, "text": None, "spark": None}),
+    ],
+)
+def test_how_each_client_calls_a_topic(topic: str, expected: dict[str, str | None]) -> None:
+    accounts = "devstoreaccount1:a2V5;one:a2V5"
+    names = opened(default_project="demo", azure_accounts=accounts, azure_projects="one=team").of(topic)
+    assert set(names) == {"pubsub", "azure", "text", "python", "spark"}
+    assert names.items() >= expected.items()
+
+
+def test_a_closed_door_has_no_names() -> None:
+    names = opened(azure_port="off", flight_port="off").of("projects/penstock/topics/orders")
+    here = "projects/penstock/topics/orders"
+    assert names == {"pubsub": here, "azure": None, "text": "orders", "spark": None, "python": "orders"}
+
+
+def opened(**flags: str) -> Names:
+    """The names at the doors of a server that listens at the ports of its settings."""
+    settings = load_settings(flags=flags, environment={})
+    queue = AsyncMessageQueue(MemoryJournal())
+    opening = Opening(settings, queue, Condition(), Budget())
+    doors = [door for name, make in DOORS.items() if settings.port_of(name) and (door := make(opening)) is not None]
+    for door in doors:
+        door.address = f"127.0.0.1:{settings.port_of(door.name)}"
+    return Names(doors, settings.default_project)
+
+
+def test_the_parts_of_a_name() -> None:
+    assert parts_of("projects/p/topics/t") == ("p", "t")
+    assert parts_of("t") == ("", "t")

@@ -1,4 +1,4 @@
-"""Accounts and their keys, which never leave this module as text.
+"""Accounts, the project where each has its queues, and their keys, which never leave this module as text.
 
 Without configured accounts there is one, the development account, for callers on this machine only: its key is public.
 """
@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.errors import InvalidArgumentError
 
@@ -39,10 +39,11 @@ class Key:
 
 
 class Account:
-    __slots__ = ("development", "keys", "name", "public")
+    __slots__ = ("development", "keys", "name", "project", "public")
 
     def __init__(self, name: str, keys: Iterable[Key], *, development: bool = False, public: bool = False) -> None:
         self.name = name
+        self.project = name  # where its queues live
         self.keys = tuple(keys)
         self.development = development  # not configured: for this machine only
         self.public = public  # its first key is the development key
@@ -57,17 +58,27 @@ class Accounts:
         self._accounts = {account.name: account for account in accounts}
         self.configured = configured
 
+    def __iter__(self) -> Iterator[Account]:
+        return iter(self._accounts.values())
+
     def get(self, name: str) -> Account | None:
         return self._accounts.get(name)
+
+    def project_of(self, name: str) -> str:
+        return self._accounts[name].project if name in self._accounts else name
+
+    def in_project(self, project: str) -> Account | None:
+        """The account whose queues live in a project."""
+        return next((account for account in self if account.project == project), None)
 
     @property
     def guarded(self) -> bool:
         """Whether no account has the public key, but for the development account, which only this machine reaches."""
-        return all(account.development or not account.public for account in self._accounts.values())
+        return all(account.development or not account.public for account in self)
 
     @property
     def first(self) -> Account:
-        return next(iter(self._accounts.values()))
+        return next(iter(self))
 
 
 def read_accounts(text: str | None) -> Accounts:
@@ -80,6 +91,26 @@ def read_accounts(text: str | None) -> Accounts:
     if not accounts or len({account.name for account in accounts}) != len(accounts):
         raise InvalidArgumentError("azure_accounts: expected name:key1[:key2];..., with every name once")
     return Accounts(accounts, configured=True)
+
+
+def place_accounts(accounts: Accounts, default_project: str, projects: Sequence[str]) -> Accounts:
+    """The accounts with the project of each: as `projects` says (ACCOUNT=PROJECT), else the one of its own name.
+
+    The development account is nobody's name for anything, so it is in the default project. No two share a project:
+    the key of one would open the queues of the other.
+    """
+    given = dict(each.split("=", 1) for each in projects)
+    if unknown := [name for name in given if accounts.get(name) is None]:
+        raise InvalidArgumentError(f"azure_projects: there is no account {unknown[0]}")
+    chosen, taken = {DEVELOPMENT_ACCOUNT: default_project} | given, dict[str, str]()
+    for account in accounts:
+        account.project = chosen.get(account.name, account.name)
+        other = taken.setdefault(account.project, account.name)
+        if other != account.name:
+            raise InvalidArgumentError(
+                f"azure_projects: the accounts {other} and {account.name} would share the project {account.project}"
+            )
+    return accounts
 
 
 def _account(place: int, text: str) -> Account:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from penstock.fields import Accounts, Bytes, Count, File, Port, Seconds, Switch, one_of, setting
+from penstock.fields import Accounts, Bytes, Count, File, Port, Projects, Seconds, Switch, one_of, setting
 
 MESSAGE_BYTES_MAX = 64 << 10
 
@@ -17,6 +17,11 @@ class AzureOptions:
         None,
         "name:key1[:key2];other:key, keys in Base64. Without: the development account, for callers on this machine.",
         secret=True,
+    )
+    projects: Projects = setting(
+        (),
+        "Where the queues of an account live. Without: those of the development account in default_project, "
+        "those of another in the project of its name.",
     )
     tls_cert: File = setting(None, "Certificate, PEM; with it the door speaks TLS only.")
     tls_key: File = setting(None, "Its private key, PEM.")

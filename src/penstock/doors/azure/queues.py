@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.doors.azure.accounts import Accounts
 from penstock.doors.azure.errors import AzureError
 from penstock.doors.azure.names import QUEUE_NAME_MAX
 from penstock.doors.azure.policies import Policy, decode_policies, encode_policies
@@ -39,12 +40,18 @@ class Place(NamedTuple):
 
 
 class Queues:
-    def __init__(self, queue: Queue, *, poison_after: int = 0) -> None:
+    def __init__(self, queue: Queue, accounts: Accounts, *, poison_after: int = 0) -> None:
         self._queue = queue
+        self._accounts = accounts
         self._poison_after = poison_after  # deliveries before a message is moved aside, for every queue; 0: never
 
+    def _named(self, account: str, name: str) -> tuple[str, str]:
+        """The topic of a queue, and its subscription."""
+        project = self._accounts.project_of(account)
+        return topic_name(project, name), subscription_name(project, name)
+
     async def find(self, account: str, name: str) -> Place:
-        topic, subscription = topic_name(account, name), subscription_name(account, name)
+        topic, subscription = self._named(account, name)
         numbers = await self._queue.find_queue(topic, subscription)
         if numbers is None:
             raise AzureError("QueueNotFound")
@@ -52,14 +59,14 @@ class Queues:
 
     async def page(self, account: str, prefix: str, start: str, most: int) -> list[str]:
         """Up to `most` names from `start` on, in order."""
-        ends = await self._queue.queue_names(topic_name(account, prefix), subscription_name(account, prefix))
+        ends = await self._queue.queue_names(*self._named(account, prefix))
         return heapq.nsmallest(most, (prefix + end for end in ends if prefix + end >= start))
 
     # ------------------------------------------------------------------ coming and going
 
     async def create(self, account: str, name: str, metadata: Mapping[str, str]) -> bool:
         """Whether the queue is new. AzureError if it is there with other metadata."""
-        topic, subscription = topic_name(account, name), subscription_name(account, name)
+        topic, subscription = self._named(account, name)
         if await self._queue.find_queue(topic, subscription) is not None:
             if not _same(await self.metadata(account, name), metadata):
                 raise AzureError("QueueAlreadyExists")
@@ -125,11 +132,11 @@ class Queues:
         """The options of a queue that moves messages aside after so many deliveries, or no longer does."""
         own = [int(value) for key, value in metadata.items() if key.lower() == MAX_DEQUEUE_COUNT]
         poison, attempts = name + POISON, own[0] if own else self._poison_after
-        topic = topic_name(account, poison)
+        topic, subscription = self._named(account, poison)
         if not attempts or name.endswith(POISON) or len(poison) > QUEUE_NAME_MAX:
             ours = options.dead_letter_topic == topic
             return replace(options, dead_letter_topic="", max_delivery_attempts=5) if ours else options
-        await self._queue.provide_queue(topic, subscription_name(account, poison), QUEUE_OPTIONS)
+        await self._queue.provide_queue(topic, subscription, QUEUE_OPTIONS)
         return replace(options, dead_letter_topic=topic, max_delivery_attempts=attempts)
 
 

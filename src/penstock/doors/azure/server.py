@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Accounts
+from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Account, Accounts
 from penstock.doors.azure.auth import Gatekeeper
 from penstock.doors.azure.call import Call, Reply, read_address, read_parameters
 from penstock.doors.azure.cors import request_headers
@@ -30,12 +30,14 @@ from penstock.doors.azure.errors import (
 )
 from penstock.doors.azure.markup import MarkupError
 from penstock.doors.azure.messages import Messages
+from penstock.doors.azure.names import QUEUE_NAME_MAX, QUEUE_NAME_MIN, is_queue_name
 from penstock.doors.azure.operations import READS, Operation, operation_of
 from penstock.doors.azure.options import MESSAGE_BYTES_MAX, AzureOptions
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.queues import Queues
 from penstock.doors.azure.service import Service
 from penstock.doors.port import join_address
+from penstock.doors.resources import parts_of
 from penstock.engine.port import Queue
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
@@ -78,7 +80,7 @@ class AzureDoor:
         self._now = queue.clock.wall
         secure = options.tls_cert is not None
         self._scheme = "https" if secure else "http"
-        self._queues = Queues(queue, poison_after=options.poison_after)
+        self._queues = Queues(queue, accounts, poison_after=options.poison_after)
         self._messages = Messages(
             queue, self._queues, message_bytes_max=options.message_bytes_max, poll_seconds=options.poll_seconds
         )
@@ -131,9 +133,18 @@ class AzureDoor:
     def hints(self) -> Sequence[str]:
         account, scheme = self._accounts.first, self._scheme
         key = DEVELOPMENT_KEY if account.public else "<key>"  # one that was given to us stays secret
-        endpoint = f"QueueEndpoint={scheme}://{_callable(self.address)}/{account.name};"
+        endpoint = f"QueueEndpoint={self._endpoint(account)};"
         string = f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={key};{endpoint}"
         return [f"export AZURE_STORAGE_CONNECTION_STRING='{string}'"]
+
+    def name_of(self, topic: str) -> str | None:
+        project, name = parts_of(topic)
+        account = self._accounts.in_project(project)
+        fits = QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX and is_queue_name(name)
+        return f"{self._endpoint(account)}/{name}" if account is not None and fits else None
+
+    def _endpoint(self, account: Account) -> str:
+        return f"{self._scheme}://{_callable(self.address)}/{account.name}"
 
     async def start(self) -> None:
         if not self._accounts.configured and not is_loopback(self._host):

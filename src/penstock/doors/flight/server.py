@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from penstock.broker.facts import Published, TopicDeleted
+from penstock.doors.flight.codec import TOPIC
 from penstock.doors.flight.handover import Handover, bound_socket
 from penstock.doors.flight.ipc import Hello, pack
 from penstock.doors.flight.link import Frame, ServerEnd
@@ -79,6 +80,9 @@ class FlightDoor:
     @property
     def hints(self) -> Sequence[str]:
         return [f"{'grpc+tls' if self._options.tls_cert else 'grpc'}://{self.address}"]
+
+    def name_of(self, topic: str) -> str | None:
+        return topic if TOPIC.fullmatch(topic) else None
 
     async def start(self) -> None:
         key_pair = _key_pair(self._options)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
+from penstock.doors.google import names
 from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError, Code
@@ -104,6 +105,9 @@ class GoogleDoor:
     @property
     def hints(self) -> Sequence[str]:
         return [f"export PUBSUB_EMULATOR_HOST={self.address}"]
+
+    def name_of(self, topic: str) -> str | None:
+        return topic if names.is_name(topic, "topics") else None
 
     async def start(self) -> None:
         tls = server_context(self.name, self._options.tls_cert, self._options.tls_key, protocols=["h2", "http/1.1"])

@@ -77,6 +77,10 @@ class HttpDoor:
     def hints(self) -> Sequence[str]:
         return [f"http://{self.address}/metrics"]
 
+    def name_of(self, topic: str) -> str | None:
+        """Nobody is a client of this door as others are of theirs."""
+        return None
+
     async def start(self) -> None:
         self.address = join_address(*await self._server.start(self._host, self._port))
         self._hosts.listens_at(self._server.connections.addresses)

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from penstock.doors.port import join_address
+from penstock.doors.resources import parts_of
 from penstock.doors.text.connection import TextConnection
 from penstock.doors.text.options import TextOptions
 from penstock.doors.text.queues import Queues
-from penstock.doors.text.requests import maxima
+from penstock.doors.text.requests import is_queue_name, maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
 from penstock.engine.port import Queue
 from penstock.errors import where
@@ -45,6 +46,7 @@ class TextDoor:
         self.budget = budget or Budget()
         self.maxima = maxima(options.message_bytes_max)
         self.queues = Queues(queue, project, options, log)
+        self._project = project
         self.counts: Counter[str] = Counter()  # of connections and of what was wrong with them, by reason
         self.acknowledge = queue.ack_delivered
         self._host, self._port, self._unix_path = host, port, options.unix_socket
@@ -69,6 +71,10 @@ class TextDoor:
     def hints(self) -> Sequence[str]:
         lines = [f"penstock text send QUEUE --address {self.address}"]
         return lines if self._unix_path is None else [*lines, f"unix socket {self._unix_path}"]
+
+    def name_of(self, topic: str) -> str | None:
+        project, name = parts_of(topic)
+        return name if project == self._project and is_queue_name(name.encode()) else None
 
     # ------------------------------------------------------------------ life
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, Key, read_accounts
+from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, Key, place_accounts, read_accounts
 from penstock.errors import InvalidArgumentError
 
 KEY = base64.b64encode(b"k" * 32).decode()
@@ -60,3 +60,26 @@ def test_a_wrong_configuration_is_refused_without_its_keys(text: str) -> None:
     assert "azure_accounts" in refused.value.message
     assert KEY not in refused.value.message
     assert "not base64" not in refused.value.message
+
+
+def test_the_development_account_is_in_the_default_project_and_others_in_their_own() -> None:
+    accounts = read_accounts(f"{DEVELOPMENT_ACCOUNT}:{KEY};one:{KEY};two:{KEY}")
+    placed = place_accounts(accounts, "demo", ["two=elsewhere"])
+    assert [account.project for account in placed] == ["demo", "one", "elsewhere"]
+    assert (placed.project_of("two"), placed.project_of("unknown")) == ("elsewhere", "unknown")
+    found = placed.in_project("elsewhere")
+    assert found is not None
+    assert (found.name, placed.in_project("two")) == ("two", None)
+
+
+@pytest.mark.parametrize(
+    ("default", "projects", "refusal"),
+    [
+        ("one", [], "the accounts devstoreaccount1 and one would share the project one"),
+        ("demo", ["one=demo"], "the accounts devstoreaccount1 and one would share the project demo"),
+        ("demo", ["three=x"], "there is no account three"),
+    ],
+)
+def test_accounts_that_would_share_a_project_are_refused(default: str, projects: list[str], refusal: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        place_accounts(read_accounts(f"{DEVELOPMENT_ACCOUNT}:{KEY};one:{KEY}"), default, projects)
