@@ -82,6 +82,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     opening = Opening(settings, queue, Condition(), Budget(settings.buffer_bytes_max))
     opened = [open_door(opening) for name, open_door in DOORS.items() if settings.port_of(name) is not None]
     doors = [door for door in opened if door is not None]
+    opening.condition.opened = doors
     opening.condition.counts = {door.name: door.counts for door in doors}
     opening.condition.names = Names(doors, settings.default_project)
     return Parts(queue, doors, opening.condition)
@@ -115,13 +116,17 @@ def server_limits(settings: Settings) -> Limits:
 
 
 def _open_http(opening: Opening) -> Door:
+    from penstock.doors.http.admin.calls import Context
     from penstock.doors.http.server import HttpDoor
     from penstock.settings import installed_version
 
+    queue, condition, version = opening.queue, opening.condition, installed_version()
+    project = opening.settings.default_project
     return HttpDoor(
-        statistics=opening.queue.engine,
-        condition=opening.condition,
-        version=installed_version(),
+        statistics=queue.engine,
+        condition=condition,
+        version=version,
+        admin=Context(queue, queue.engine, condition, version=version, default_project=project),
         **opening.common("http"),
     )
 

@@ -52,6 +52,7 @@ class Condition:
         self.doors: dict[str, str] = {}  # name -> starting, open, stopping
         self.counts: dict[str, Mapping[str, int]] = {}  # name -> what that door counts
         self.names = Names()  # of a topic, at every door
+        self.opened: Sequence[Door] = ()  # every door of this server
         self.stopping = False
         self.failed = False  # the journal could not make a write durable; nothing more is accepted
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.broker.model import SubscriptionOptions
+from penstock.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from penstock.doors.port import Door
@@ -19,6 +20,19 @@ if TYPE_CHECKING:
 QUEUE_OPTIONS = SubscriptionOptions(strict_receipts=False, retention_seconds=0)
 
 CLIENTS = {"pubsub": "pubsub", "azure": "azure", "text": "text", "spark": "flight"}  # and the door of each
+TOPICS, SUBSCRIPTIONS, SNAPSHOTS = "topics", "subscriptions", "snapshots"
+
+
+def full_name(project: str, kind: str, name: str) -> str:
+    """`orders` or `projects/p/topics/orders` -> `projects/p/topics/orders`."""
+    if "/" not in name:
+        name = f"projects/{project}/{kind}/{name}"
+    start, _, rest = name.partition("/")
+    owner, _, rest = rest.partition("/")
+    found, _, last = rest.partition("/")
+    if start != "projects" or found != kind or not owner or not last or "/" in last or not name.isprintable():
+        raise InvalidArgumentError(f"Not a name in {kind}: give NAME or projects/PROJECT/{kind}/NAME")
+    return name
 
 
 def topic_name(project: str, topic_id: str) -> str:
@@ -29,11 +43,11 @@ def subscription_name(project: str, subscription_id: str) -> str:
     return f"projects/{project}/subscriptions/{subscription_id}"
 
 
-def parts_of(topic: str) -> tuple[str, str]:
-    """The project of a topic and its name there; a topic that no door has named is in none."""
-    parts = topic.split("/")
-    is_ours = len(parts) == 4 and parts[::2] == ["projects", "topics"]
-    return (parts[1], parts[3]) if is_ours else ("", topic)
+def parts_of(name: str, kind: str = TOPICS) -> tuple[str, str]:
+    """The project of a topic and its name there; a topic that no door has named is in none. So for other kinds."""
+    parts = name.split("/")
+    is_ours = len(parts) == 4 and parts[::2] == ["projects", kind]
+    return (parts[1], parts[3]) if is_ours else ("", name)
 
 
 class Names:

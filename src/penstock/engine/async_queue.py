@@ -11,19 +11,18 @@ from penstock.broker.broker import Broker
 from penstock.broker.facts import Fact
 from penstock.broker.limits import Limits
 from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
-from penstock.engine import commands, lookups
+from penstock.engine import commands
+from penstock.engine.async_lookups import AsyncLookups
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine, in_loop
 from penstock.engine.loop import EngineLoop
 from penstock.engine.port import (
     Appended,
-    Backlog,
     Delivery,
     Leased,
     Listener,
     Once,
     Peeked,
-    QueueNumbers,
     Renewed,
     Settled,
     SnapshotDump,
@@ -35,7 +34,7 @@ from penstock.errors import PenstockError, UnavailableError
 from penstock.journal.port import Journal
 
 
-class AsyncMessageQueue:
+class AsyncMessageQueue(AsyncLookups):
     def __init__(self, journal: Journal | Engine, **parts: Any) -> None:
         """Over a journal, with an engine of its own, recovered here; or over the engine of a queue that stays open.
 
@@ -354,44 +353,3 @@ class AsyncMessageQueue:
 
     def remove_document(self, kind: str, name: str) -> asyncio.Future[None]:
         return self._run(lambda broker, _: broker.remove_document(kind, name))
-
-    # ------------------------------------------------------------------ lookups
-
-    async def find_topic(self, key: str | int) -> TopicMetadata | None:
-        return lookups.find_topic(self.engine, key)
-
-    async def topics(self) -> list[TopicMetadata]:
-        return lookups.topics(self.engine)
-
-    async def find_subscription(self, key: str | int) -> SubscriptionMetadata | None:
-        return lookups.find_subscription(self.engine, key)
-
-    async def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
-        return lookups.subscriptions(self.engine, topic_name)
-
-    async def backlog(self, name: str) -> Backlog:
-        return lookups.backlog(self.engine, name)
-
-    async def find_queue(self, topic_name: str, name: str) -> QueueNumbers | None:
-        return lookups.find_queue(self.engine, topic_name, name)
-
-    async def queue_names(self, topic_prefix: str, prefix: str) -> list[str]:
-        return lookups.queue_names(self.engine, topic_prefix, prefix)
-
-    async def snapshots(self) -> list[SnapshotDump]:
-        return lookups.snapshots(self.engine)
-
-    async def document(self, kind: str, name: str) -> bytes | None:
-        return lookups.document(self.engine, kind, name)
-
-    async def documents(self, kind: str) -> dict[str, bytes]:
-        return lookups.documents(self.engine, kind)
-
-    async def examine(self, receipts: Sequence[str]) -> Settled:
-        return self.engine.broker.examine(self.engine.now(), receipts)
-
-    async def is_unacked(self, name: str, offset: int) -> bool:
-        return self.engine.broker.is_unacked(self.engine.now(), name, offset)
-
-    async def publisher_receipt(self, subscription: int, offset: int) -> str:
-        return self.engine.broker.publisher_receipt(subscription, offset)

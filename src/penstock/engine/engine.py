@@ -67,7 +67,7 @@ class Engine:
         self.when_stalled: Callable[[], None] = self.go_back  # what a command does first after a refused commit
         self.find_room: Callable[[], bool] = self._find_room  # whether a full journal has room again
         self._bugs: dict[str, int] = {}
-        self._oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest message
+        self.oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest message
         self._void: PenstockError = UnavailableError()  # why the broker last went back
         self._tick_at = 0
         self._resource_tick_at = 0
@@ -269,7 +269,7 @@ class Engine:
         with self.lock:
             if self.closed:
                 raise UnavailableError("The message queue is closed")
-            counted = statistics(self.broker, self.commits.meter, self._oldest, self.now())
+            counted = statistics(self.broker, self.commits.meter, self.oldest, self.now())
             return counted._replace(internal_errors=self.internal_errors)
 
     # ------------------------------------------------------------------ reading for a command

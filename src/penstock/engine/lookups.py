@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.engine.engine import Engine
+from penstock.engine.statistics import (
+    SubscriptionStatistics,
+    TopicStatistics,
+    statistics_of_subscription,
+    statistics_of_topic,
+)
 from penstock.engine.views import Backlog, QueueNumbers, SubscriptionMetadata, TopicMetadata, backlog_of
 from penstock.errors import NotFoundError
 
@@ -61,6 +69,20 @@ def backlog(engine: Engine, name: str) -> Backlog:
     with engine.lock:
         found = engine.broker.state.subscription(name)
         return backlog_of(engine.broker.state.read_topic(found), found)
+
+
+def topic_statistics(engine: Engine, names: Sequence[str]) -> list[TopicStatistics]:
+    with engine.lock:
+        found = map(engine.broker.state.topic_names.get, names)
+        return [statistics_of_topic(each) for each in found if each is not None]
+
+
+def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[SubscriptionStatistics]:
+    with engine.lock:
+        found, now = map(engine.broker.state.subscription_names.get, names), engine.now()
+        return [
+            statistics_of_subscription(engine.broker, each, engine.oldest, now) for each in found if each is not None
+        ]
 
 
 def find_queue(engine: Engine, topic_name: str, name: str) -> QueueNumbers | None:

@@ -18,6 +18,7 @@ from penstock.broker.limits import Limits
 from penstock.broker.model import Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
 from penstock.engine.clock import Clock
+from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 from penstock.engine.views import Backlog, QueueNumbers, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
 
@@ -161,6 +162,9 @@ class Queue(Protocol):
 
     def topics(self) -> Awaitable[list[TopicMetadata]]: ...
 
+    def topic_statistics(self, names: Sequence[str]) -> Awaitable[list[TopicStatistics]]:
+        """What is counted of these; those that are not there are left out."""
+
     def read(self, topic_name: str, first: int, until: int) -> Awaitable[list[Message]]:
         """The messages of a topic with first <= offset < until that are still kept; all of them are durable."""
 
@@ -192,6 +196,9 @@ class Queue(Protocol):
 
     def subscriptions(self, topic_name: str | None = None) -> Awaitable[list[SubscriptionMetadata]]:
         """Those of a topic, or all of them."""
+
+    def subscription_statistics(self, names: Sequence[str]) -> Awaitable[list[SubscriptionStatistics]]:
+        """What is counted of these; those that are not there are left out."""
 
     def backlog(self, name: str) -> Awaitable[Backlog]: ...
 

@@ -27,6 +27,8 @@ class TopicStatistics(NamedTuple):
     messages_published: int
     bytes_published: int
     dropped: Mapping[str, int] = NO_REASONS  # no_subscription ...
+    last_publish_at: int = 0  # 0: never
+    subscriptions: int = 0  # that read it
 
 
 class SubscriptionStatistics(NamedTuple):
@@ -44,6 +46,7 @@ class SubscriptionStatistics(NamedTuple):
     dropped: Mapping[str, int] = NO_REASONS  # expired, retention, capacity; what a filter skips is not dropped
     dead_letter_failures: int = 0  # returned instead, because the dead letter topic was not there
     dead_letters_unread: int = 0  # of the dead letters, those whose topic had no subscription
+    used_at: int = 0  # when it was last asked for messages, or its messages were settled
 
 
 class CommitStatistics(NamedTuple):
@@ -94,18 +97,29 @@ class CommitMeter:
 
 
 def statistics(broker: Broker, meter: CommitMeter, oldest: dict[int, tuple[int, int]], now: int) -> BrokerStatistics:
-    topics = [_topic(topic) for topic in broker.state.topics.values()]
-    subscriptions = [_subscription(broker, each, oldest, now) for each in broker.state.subscriptions.values()]
+    topics = [statistics_of_topic(topic) for topic in broker.state.topics.values()]
+    subscriptions = [
+        statistics_of_subscription(broker, each, oldest, now) for each in broker.state.subscriptions.values()
+    ]
     return BrokerStatistics(topics, subscriptions, meter.statistics(), dict(broker.refused))
 
 
-def _topic(topic: Topic) -> TopicStatistics:
+def statistics_of_topic(topic: Topic) -> TopicStatistics:
     counts = topic.counts
     dropped = {"no_subscription": counts.unread} if counts.unread else {}
-    return TopicStatistics(topic.name, topic.head, topic.tail, counts.published, counts.bytes, dropped)
+    return TopicStatistics(
+        topic.name,
+        topic.head,
+        topic.tail,
+        counts.published,
+        counts.bytes,
+        dropped,
+        topic.last_publish_at,
+        len(topic.readers),
+    )
 
 
-def _subscription(
+def statistics_of_subscription(
     broker: Broker, subscription: Subscription, oldest: dict[int, tuple[int, int]], now: int
 ) -> SubscriptionStatistics:
     topic, counts = broker.state.read_topic(subscription), subscription.counts
@@ -121,6 +135,7 @@ def _subscription(
         dict(counts.dropped),
         counts.dead_letter_failures,
         counts.dead_letters_unread,
+        subscription.used_at,
     )
 
 

@@ -2,6 +2,8 @@
 
 Answers leave in the order the requests came, reading pauses while the peer does not read or too many requests wait,
 and what is held is charged to the server's budget. No exception reaches the event loop, however a connection ends.
+An answer in parts is asked for the next one when the peer has taken the last; it ends when the peer has gone or the
+server stops, and then without its last chunk, so that nobody takes it for whole.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Protocol, TypeAlias, cast
 
 from penstock.errors import where
 from penstock.wire.budget import SMALL_BYTES, Budget
-from penstock.wire.message import CONTINUE, Request, Response, encode
+from penstock.wire.message import CONTINUE, LAST_CHUNK, Request, Response, chunk, encode
 from penstock.wire.reader import Arrival, HttpLimits, Refusal, RequestReader, Stage, Turn
 from penstock.wire.serving import STOPPING, Connections, address_of
 
@@ -56,6 +59,7 @@ class HttpConnection(asyncio.Protocol):
         self._reading = True
         self._peer_done = False  # the peer will send nothing more
         self._asked: Request | None = None  # being answered
+        self._streaming: asyncio.Task[None] | None = None  # an answer in parts, being sent
         self._ending = False  # we send nothing more; what still comes in is thrown away
         account = host.budget.account
         self._incoming = account(self._give_up)  # being read, or waiting for its turn
@@ -105,6 +109,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _notify_left(self) -> None:
         """An answer that only waits for something need not wait for a peer that has gone."""
+        self._stop_streaming()
         if self._asked is not None and self._asked.on_left is not None:
             self._asked.on_left()
 
@@ -138,6 +143,7 @@ class HttpConnection(asyncio.Protocol):
 
     def wind_down(self) -> None:
         """The server stops: finish what was begun, begin nothing."""
+        self._stop_streaming()
         if self.work is None and self._reader.stage in (Stage.WAITING, Stage.CLOSED):
             self._end(linger=False)
 
@@ -273,7 +279,10 @@ class HttpConnection(asyncio.Protocol):
             self._asked = None
             if size > SMALL_BYTES:
                 self._at_work.close()
-        self._send(self._encoded(turn, response))
+        if response.parts is not None:
+            await self._stream(turn, response, response.parts)
+        else:
+            self._send(self._encoded(turn, response))
         if self._drained is not None:
             await self._drained
         if not turn.keep_alive or (self._host.connections.stopping and not self._turns):
@@ -282,21 +291,63 @@ class HttpConnection(asyncio.Protocol):
     async def _response(self, request: Request) -> Response:
         try:
             return await self._host.answer(request)
-        except Exception as error:
-            # The query may carry a signature, and the error's text anything: neither is logged.
-            self._host.log.error("failed to answer %s %s: %s", request.method, request.path, where(error))
-            self._host.log.debug("failed to answer", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - a bug of one answer
+            self._report(request, error)
             return self._host.refusal(500)
+
+    def _report(self, request: Request, error: Exception) -> None:
+        """The query may carry a signature, and the error's text anything: neither is logged."""
+        self._host.log.error("failed to answer %s %s: %s", request.method, request.path, where(error))
+        self._host.log.debug("failed to answer", exc_info=error)
+
+    async def _stream(self, turn: Arrival, response: Response, parts: AsyncGenerator[bytes, None]) -> None:
+        if turn.request.method == "HEAD" or self._ending or self._host.connections.stopping:
+            await parts.aclose()
+            self._send(self._encoded(turn, response if turn.request.method == "HEAD" else self._host.refusal(503)))
+            return
+        self._streaming = asyncio.get_running_loop().create_task(self._send_parts(turn, response, parts))
+        try:
+            await asyncio.wait([self._streaming])
+        finally:
+            self._stop_streaming()
+            self._streaming = None
+
+    async def _send_parts(self, turn: Arrival, response: Response, parts: AsyncGenerator[bytes, None]) -> None:
+        head = self._encoded(turn, response)  # sent with the first part: until then there may be an error to tell
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    self._send(head + (part if turn.old_version else chunk(part)))
+                    head = b""
+                    if self._drained is not None:
+                        await self._drained
+            self._send(head + (b"" if turn.old_version else LAST_CHUNK))
+            if turn.old_version:
+                self._end(linger=False)
+        except asyncio.CancelledError:
+            self._end(linger=False)
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of one answer
+            self._report(turn.request, error)
+            if head:
+                self._send(self._encoded(turn, self._host.refusal(500)))
+            else:
+                self._end(linger=False)
+
+    def _stop_streaming(self) -> None:
+        if self._streaming is not None:
+            self._streaming.cancel()
 
     def _bare(self, status: int) -> bytes:
         return encode(self._host.refusal(status), date=self._host.date, connection="close")
 
     def _encoded(self, turn: Arrival, response: Response) -> bytes:
         last = not turn.keep_alive or (self._host.connections.stopping and not self._turns)
+        last = last or (turn.old_version and response.parts is not None)  # HTTP/1.0 knows no chunks
         connection = "close" if last else "keep-alive" if turn.old_version else ""
-        head_only = turn.request.method == "HEAD"
+        head_only, chunked = turn.request.method == "HEAD", not turn.old_version
         try:
-            return encode(response, date=self._host.date, connection=connection, head_only=head_only)
+            return encode(response, date=self._host.date, connection=connection, head_only=head_only, chunked=chunked)
         except ValueError as error:  # also what cannot be written in Latin-1
             self._host.log.error("unfit answer to %s %s: %s", turn.request.method, turn.request.path, where(error))
             bare = self._host.refusal(500)

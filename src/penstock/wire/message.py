@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -10,6 +10,7 @@ _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" fo
 _BODILESS = frozenset({204, 304})  # RFC 9110: no body, and 204 not even a length
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Response:
     status: int
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
+    parts: AsyncGenerator[bytes, None] | None = None  # instead of a body: sent as they come, none of them large
 
 
 def plain_refusal(status: int) -> Response:
@@ -49,12 +51,18 @@ def phrase(status: int) -> str:
     return _status_line(status)[13:-2]
 
 
-def encode(response: Response, *, date: str, connection: str = "", head_only: bool = False) -> bytes:
-    """The bytes of a response. `connection`: the Connection header, if one is needed. ValueError: a header is unfit."""
+def encode(
+    response: Response, *, date: str, connection: str = "", head_only: bool = False, chunked: bool = True
+) -> bytes:
+    """The bytes of a response; of one in parts, its head. `connection`: the Connection header, if one is needed.
+    Not `chunked`: the end of the connection is the end of an answer in parts. ValueError: a header is unfit.
+    """
     status, body = response.status, response.body
     lines = [f"{name}: {value}\r\n" for name, value in response.headers]
     lines.append(f"Date: {date}\r\n")
-    if status not in _BODILESS:
+    if response.parts is not None:
+        lines += ["Transfer-Encoding: chunked\r\n"] if chunked else []
+    elif status not in _BODILESS:
         lines.append(f"Content-Length: {len(body)}\r\n")
     if connection:
         lines.append(f"Connection: {connection}\r\n")
@@ -63,6 +71,11 @@ def encode(response: Response, *, date: str, connection: str = "", head_only: bo
         raise ValueError("a response header holds a line break")  # it could smuggle a header or a whole response
     encoded = f"{_status_line(status)}{head}\r\n".encode("latin-1")
     return encoded if head_only or status in _BODILESS else encoded + body
+
+
+def chunk(part: bytes) -> bytes:
+    """A part of an answer as it is sent; one without bytes would end it."""
+    return b"%x\r\n%b\r\n" % (len(part), part) if part else b""
 
 
 def _status_line(status: int) -> str:

@@ -25,6 +25,10 @@ class HttpLimits:
     """What a peer of an HTTP/1.1 server may use; beyond it a connection ends, never the server."""
 
     body_bytes_max: int = 1 << 20
+    large_bodies: tuple[bytes, int] = (
+        b"",
+        0,
+    )  # paths that begin so may have bodies of so many bytes; 0: there are none
     head_bytes_max: int = 64 << 10  # also the most that chunk extensions or trailers may take without progress
     headers_max: int = 256
     connections_max: int = 4096
@@ -172,7 +176,7 @@ class RequestReader:
         self._quiet_bytes = 0
         self.continue_owed = False
         self.body_bytes += len(body)
-        if self.body_bytes > self._limits.body_bytes_max:
+        if self.body_bytes > self._body_bytes_max:
             self._fail(413)
         if self._chunks:
             gather(self._chunks, body)
@@ -224,7 +228,10 @@ class RequestReader:
         if coding is not None and (self._old_version or coding.lower() != "chunked"):
             self._fail(501)
         self._length = int(index.get("content-length") or 0)  # the parser has checked its digits
-        if self._length > self._limits.body_bytes_max:
+        prefix, most = self._limits.large_bodies
+        if most and _origin_form(self._target).startswith(prefix):
+            self._body_bytes_max = most
+        if self._length > self._body_bytes_max:
             self._fail(413)
         self._has_body = coding is not None or self._length > 0
         if "expect" in index:
@@ -250,6 +257,7 @@ class RequestReader:
         self._index = {}
         self._chunks = []
         self.body_bytes = 0
+        self._body_bytes_max = self._limits.body_bytes_max
         self._length = 0
         self._has_body = False
         self._keep_alive = True

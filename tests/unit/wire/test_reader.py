@@ -193,3 +193,16 @@ def test_any_bytes_give_turns_and_never_an_exception(parts: list[bytes], step: i
 def test_cutting_the_bytes_differently_changes_nothing(parts: list[bytes], step: int) -> None:
     data = b"".join(parts)
     assert read(data, step=step) == read(data)
+
+
+@pytest.mark.parametrize(
+    ("path", "length", "fits"), [("/a", 101, False), ("/big/x", 150, True), ("/big/x", 151, False)]
+)
+def test_some_paths_may_have_larger_bodies(path: str, length: int, fits: bool) -> None:
+    limits = HttpLimits(body_bytes_max=100, large_bodies=(b"/big/", 150))
+    data = message(f"PUT {path} HTTP/1.1", "Host: h", f"Content-Length: {length}", body=b"x" * length)
+    (turn,) = read(data, limits)
+    assert isinstance(turn, Arrival) is fits
+    chunked = message(f"PUT {path} HTTP/1.1", "Host: h", "Transfer-Encoding: chunked")
+    (turn,) = read(chunked + b"%x\r\n%b\r\n0\r\n\r\n" % (length, b"x" * length), limits)[:1]
+    assert isinstance(turn, Arrival) is fits

@@ -1,4 +1,4 @@
-"""The HTTP door: health, readiness and metrics."""
+"""The HTTP door: health, readiness, metrics and the admin API."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.doors.http.admin.access import Access
+from penstock.doors.http.admin.calls import Context
+from penstock.doors.http.admin.routes import BASE
+from penstock.doors.http.admin.service import BODY_BYTES_MAX, Admin
 from penstock.doors.http.errors import JSON, error_response, response_to
 from penstock.doors.http.metrics import CONTENT_TYPE, ProcessStatistics, render
 from penstock.doors.http.options import HttpOptions
@@ -36,12 +40,12 @@ Penstock {version}
 GET /health   200 while the server lives and its journal works
 GET /ready    200 once every door answers
 GET /metrics  Prometheus text
+GET /admin/v1/openapi.json  what the admin API can do
 """
 
 
 class HttpDoor:
     name = "http"
-    guarded = False
 
     def __init__(
         self,
@@ -54,16 +58,21 @@ class HttpDoor:
         version: str,
         options: HttpOptions | None = None,
         budget: Budget | None = None,
+        admin: Context | None = None,
     ) -> None:
+        """`admin`: what the admin API works with; without it there is none."""
         self.address = ""
         self._host = host
         self._port = port
         self._statistics = statistics
         self._condition = condition
         self._version = version
-        self._hosts = HostGuard(host, (options or HttpOptions()).allowed_hosts)
+        options = options or HttpOptions()
+        self._hosts = HostGuard(host, options.allowed_hosts)
+        self._access = Access(options)
+        self._admin = Admin(admin, self._access) if admin is not None else None
         self._budget = budget or Budget()
-        limits = HttpLimits(body_bytes_max=64 << 10)
+        limits = HttpLimits(body_bytes_max=64 << 10, large_bodies=(BASE.encode(), BODY_BYTES_MAX))
         self._server = HttpServer(self._answer, log=log, limits=limits, refusal=error_response, budget=self._budget)
         self.counts = self._server.counts
         self._routes: dict[str, Callable[[], Awaitable[Response]]] = {
@@ -72,6 +81,10 @@ class HttpDoor:
             "/ready": self._ready,
             "/metrics": self._metrics,
         }
+
+    @property
+    def guarded(self) -> bool:
+        return self._access.guarded
 
     @property
     def hints(self) -> Sequence[str]:
@@ -91,15 +104,20 @@ class HttpDoor:
     async def _answer(self, request: Request) -> Response:
         if not self._hosts.allows(request.header("host")):
             return error_response(403, "This server does not answer to that Host; see the setting http_allowed_hosts.")
+        try:
+            return await self._routed(request)
+        except PenstockError as error:
+            return response_to(error)
+
+    async def _routed(self, request: Request) -> Response:
+        if self._admin is not None and request.path.startswith(f"{BASE}/"):
+            return await self._admin.answer(request)
         route = self._routes.get(request.path)
         if route is None:
             return error_response(404, "There is nothing here; GET / lists what there is.")
         if request.method not in ("GET", "HEAD"):
             return error_response(405, "Only GET and HEAD are possible here.", ("Allow", "GET, HEAD"))
-        try:
-            return await route()
-        except PenstockError as error:
-            return response_to(error)
+        return await route()
 
     async def _front_page(self) -> Response:
         return Response(200, (_PLAIN,), _FRONT_PAGE.format(version=self._version).encode())

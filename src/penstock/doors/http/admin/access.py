@@ -1,0 +1,61 @@
+"""Who may use the admin API: by a token, or without any from this machine only; and never a foreign web page."""
+
+from __future__ import annotations
+
+from penstock.doors.http.errors import error_response
+from penstock.doors.http.options import HttpOptions
+from penstock.wire.hosts import host_of, is_loopback
+from penstock.wire.http1 import Request, Response
+from penstock.wire.trust import BearerTokens
+
+READS = ("GET", "HEAD")
+_CHALLENGE = ("WWW-Authenticate", "Bearer")
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host")
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+
+NO_TOKENS = "Without a token only programs on the server's own machine may use this; see the setting http_tokens."
+FOREIGN_PAGE = "This is not for web pages of another origin."
+
+
+class Access:
+    def __init__(self, options: HttpOptions) -> None:
+        self._all, self._read = BearerTokens(options.tokens), BearerTokens(options.read_tokens)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether callers need a token."""
+        return bool(self._all) or bool(self._read)
+
+    def refusal(self, request: Request) -> Response | None:
+        """The answer to who may not do this, if it is so."""
+        if "origin" in request.index and not _same_origin(request):
+            return error_response(403, FOREIGN_PAGE)
+        if not self.guarded:
+            return None if _from_here(request) else error_response(403, NO_TOKENS)
+        if self.may_change(request):
+            return None
+        if not self._read.admit(_shown(request)):
+            known = "This token is not known." if request.header("authorization") else "A token is needed."
+            return error_response(401, f"{known} Send it as: Authorization: Bearer TOKEN", _CHALLENGE)
+        return None if request.method in READS else error_response(403, "This token may only read.")
+
+    def may_change(self, request: Request) -> bool:
+        """Whether this caller may do everything."""
+        return self._all.admit(_shown(request)) if self.guarded else _from_here(request)
+
+
+def _shown(request: Request) -> bytes:
+    return request.header("authorization").encode("latin-1", "replace")
+
+
+def _from_here(request: Request) -> bool:
+    """A page elsewhere can have its own name point here, and a proxy brings others' requests: neither counts."""
+    forwarded = any(name in request.index for name in _FORWARDED)
+    return is_loopback(request.peer) and is_loopback(host_of(request.header("host"))) and not forwarded
+
+
+def _same_origin(request: Request) -> bool:
+    scheme, _, place = request.header("origin").lower().partition("://")
+    host = request.header("host").lower()
+    port = _DEFAULT_PORTS.get(scheme, "")
+    return bool(place) and place.removesuffix(f":{port}") == host.removesuffix(f":{port}")

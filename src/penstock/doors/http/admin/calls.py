@@ -1,0 +1,118 @@
+"""A call of the admin API: what a row of the table says of it, what its handler gets, and how a name in it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from penstock.doors.port import Condition
+from penstock.doors.resources import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, full_name
+from penstock.engine.port import Queue
+from penstock.engine.statistics import Statistics
+from penstock.errors import InvalidArgumentError
+from penstock.wire.http1 import Request
+
+Q = TypeVar("Q")
+B = TypeVar("B")
+
+JSON_TYPE = "application/json"
+NDJSON_TYPE = "application/x-ndjson"
+
+
+class Rates(Protocol):
+    """How much happened a second, of late."""
+
+    def of_topic(self, name: str) -> tuple[float, float]:
+        """Messages and bytes published."""
+
+    def of_subscription(self, name: str) -> tuple[float, float]:
+        """Messages delivered and acked."""
+
+
+class NoRates:
+    def of_topic(self, name: str) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def of_subscription(self, name: str) -> tuple[float, float]:
+        return 0.0, 0.0
+
+
+@dataclass(slots=True)
+class Context:
+    """What handlers work with; the assembly fills it."""
+
+    queue: Queue
+    statistics: Statistics
+    condition: Condition
+    version: str = ""
+    default_project: str = "penstock"
+    rates: Rates = field(default_factory=NoRates)
+
+
+@dataclass(slots=True)
+class Call(Generic[Q, B]):
+    context: Context
+    path: Mapping[str, str]  # what stands in the places of the path that have a name
+    query: Q
+    body: B
+    request: Request
+    may_change: bool  # the caller may do everything, not only read
+
+    @property
+    def queue(self) -> Queue:
+        return self.context.queue
+
+    @property
+    def project(self) -> str:
+        """Where short names are: as the query or the body says, else the server's own."""
+        for given in (self.body, self.query):
+            named = getattr(given, "project", None)
+            if named:
+                return project_name(named)
+        return self.context.default_project
+
+    def topic(self, name: str | None = None) -> str:
+        """The full name of a topic: of the one in the path, or of one that was given otherwise."""
+        return full_name(self.project, TOPICS, self.path["topic"] if name is None else name)
+
+    def subscription(self, name: str | None = None) -> str:
+        return full_name(self.project, SUBSCRIPTIONS, self.path["subscription"] if name is None else name)
+
+    def snapshot(self, name: str | None = None) -> str:
+        return full_name(self.project, SNAPSHOTS, self.path["snapshot"] if name is None else name)
+
+
+def project_name(text: str) -> str:
+    if not text or "/" in text or not text.isprintable():
+        raise InvalidArgumentError("A project is a name without slashes")
+    return text
+
+
+class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+class Project(msgspec.Struct, forbid_unknown_fields=True):
+    """Only the project of short names."""
+
+    project: str = ""
+
+
+Handler = Callable[[Call[Any, Any]], Awaitable[Any]]
+
+
+class Route(NamedTuple):
+    """A row of the table: serving, checking and describing follow from it."""
+
+    method: str
+    path: str  # below /admin/v1; {topic} is one segment
+    handler: Handler  # answers with a record, with nothing (204), or with a Response of its own
+    summary: str
+    answer: Any = None  # the type of the record; of the lines, in a stream
+    query: type[msgspec.Struct] = NoQuery
+    body: type[msgspec.Struct] | None = None
+    status: int = 200
+    media: str = JSON_TYPE

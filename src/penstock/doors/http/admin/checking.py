@@ -1,0 +1,104 @@
+"""Queries and bodies as records, or one sentence that says what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import msgspec
+
+from penstock.errors import InvalidArgumentError
+
+T = TypeVar("T")
+
+PARAMETERS_MAX = 100
+DEPTH_SENTENCE = "The body is nested too deeply"
+
+_PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<place>[^`]*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_BOUND = re.compile(
+    r"Expected `(?P<kind>\w+)`(?P<length> of length)? (?P<sign><=|>=|<|>|==|in) ?(?P<bound>.*)", re.DOTALL
+)
+_KIND = re.compile(r"Expected `(?P<kind>[^`]*)`", re.DOTALL)
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
+_SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than", "==": "exactly", "in": "in"}
+
+
+def decoded(segment: str) -> str:
+    """A segment of a path or of a query without its percent signs."""
+    try:
+        return unquote_to_bytes(segment.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise InvalidArgumentError("The path is not UTF-8") from None
+
+
+def read_query(kind: type[T], text: str) -> T:
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX)
+    except UnicodeDecodeError:
+        raise InvalidArgumentError("The query is not UTF-8") from None
+    except ValueError:
+        raise InvalidArgumentError(f"A query has at most {PARAMETERS_MAX} parameters") from None
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise InvalidArgumentError(f"The parameter {name} is given twice")
+        values[name] = value
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidArgumentError(sentence(str(error), "parameter")) from None
+
+
+def read_body(kind: type[T], body: bytes) -> T:
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise InvalidArgumentError(sentence(str(error), "field")) from None
+    except RecursionError:
+        raise InvalidArgumentError(DEPTH_SENTENCE) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidArgumentError("The body is not JSON") from None
+
+
+def sentence(problem: str, what: str) -> str:
+    """What a record says of itself, in the words of this API."""
+    found = _PLACE.fullmatch(problem)
+    assert found is not None, "the pattern takes any text"
+    place, problem = found["place"] or "", found["what"]
+    if unknown := _UNKNOWN.fullmatch(problem):
+        return f"Unknown {what}: {_joined(place, unknown[1])[:200]}"
+    if missing := _MISSING.fullmatch(problem):
+        return f"The {what} {_joined(place, missing[1])} is missing"
+    place = place.replace("[...]", "") or "The body"
+    if bound := _BOUND.fullmatch(problem):
+        return f"{place} must be {_bounded(bound)}"
+    if kind := _KIND.match(problem):
+        return f"{place} must be {' or '.join(_KINDS.get(each.strip(), each) for each in kind['kind'].split('|'))}"
+    return f"{place}: {problem[:1].lower()}{problem[1:]}".replace("`", "")[:300]
+
+
+def _joined(place: str, name: str) -> str:
+    place = place.replace("[...]", "")
+    return f"{place}.{name}" if place else name
+
+
+def _bounded(bound: re.Match[str]) -> str:
+    kind, sign, most = _KINDS.get(bound["kind"], bound["kind"]), _SIGNS[bound["sign"]], bound["bound"]
+    return f"{kind} of {sign} {most}" if bound["length"] else f"{kind}, {sign} {most}"
+
+
+def described(kind: Any) -> dict[str, Any]:
+    """The properties of a record as JSON Schema has them, by name."""
+    _, components = msgspec.json.schema_components([kind])
+    return dict(components[kind.__name__])

@@ -1,0 +1,115 @@
+"""The OpenAPI document of the admin API, made from its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from penstock.doors.http.admin.calls import JSON_TYPE, Route
+
+_REFERENCE = "#/components/schemas/{name}"
+_NAMED = re.compile(r"{(\w+)}")
+_ABOUT = {
+    "project": "The name of a project.",
+    "offset": "An offset of the topic.",
+    "id": "An id that an earlier answer gave.",
+    "name": "A name.",
+}
+_ABOUT_NAMES = "A short name, or a full one such as projects/p/{0}s/x with its slashes escaped (%2F)."
+
+
+class ErrorDetail(msgspec.Struct):
+    code: int
+    message: str
+
+
+class Error(msgspec.Struct):
+    error: ErrorDetail
+
+
+def document(routes: Iterable[Route], version: str, base: str) -> dict[str, Any]:
+    routes = tuple(routes)
+    kinds = [kind for route in routes for kind in (route.answer, route.body) if kind is not None]
+    _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), Error], ref_template=_REFERENCE)
+    paths: dict[str, Any] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Penstock admin API",
+            "version": version,
+            "description": "Look inside a server, and act. Instants are RFC 3339 in UTC, durations are seconds.",
+        },
+        "servers": [{"url": base}],
+        "security": [{}, {"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "responses": {"Error": {"description": "Why not, in one sentence.", "content": _content(Error)}},
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": route.summary}
+    if route.status != 204 and route.answer is not None:
+        answer["content"] = _content(route.answer, route.media)
+    operation: dict[str, Any] = {
+        "operationId": route.handler.__name__,
+        "summary": route.summary,
+        "tags": [route.path.split("/")[1]],
+        "parameters": [*_path_parameters(route), *_query_parameters(route.query)],
+        "responses": {
+            str(status_of(route)): answer,
+            "default": {"$ref": "#/components/responses/Error"},
+        },
+    }
+    if route.body is not None:
+        required = not _may_be_empty(route.body)
+        operation["requestBody"] = {"required": required, "content": _content(route.body)}
+    return operation
+
+
+def status_of(route: Route) -> int:
+    return 204 if route.answer is None else route.status
+
+
+def _may_be_empty(body: type[msgspec.Struct]) -> bool:
+    return all(not each.required for each in msgspec.structs.fields(body))
+
+
+def _content(kind: Any, media: str = JSON_TYPE) -> dict[str, Any]:
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    return {media: {"schema": schema}}
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _ABOUT.get(name) or _ABOUT_NAMES.format(name),
+            "schema": {"type": "integer", "minimum": 0} if name == "offset" else {"type": "string", "minLength": 1},
+        }
+        for name in _NAMED.findall(route.path)
+    ]
+
+
+def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
+    _, components = msgspec.json.schema_components([query])
+    shape = components[query.__name__]
+    required = shape.get("required", ())
+    parameters = []
+    for name, schema in shape["properties"].items():
+        given = dict(schema)
+        about = given.pop("description", "") or _ABOUT.get(name, "")
+        parameters.append(
+            {"name": name, "in": "query", "required": name in required, "description": about, "schema": given}
+        )
+    return parameters

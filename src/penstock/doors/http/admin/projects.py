@@ -1,0 +1,45 @@
+"""Projects: what names live in, with how much there is of each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.doors.http.admin.calls import Call, Route
+from penstock.doors.http.admin.paging import Paging, page_of
+from penstock.doors.http.admin.records import Count
+from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, parts_of
+
+
+class ProjectRecord(msgspec.Struct):
+    project: str
+    topics: Count = 0
+    subscriptions: Count = 0
+    backlog_messages: Count = 0
+
+
+class ProjectPage(msgspec.Struct):
+    projects: list[ProjectRecord]
+    next_page_token: str
+    total: int
+
+
+async def list_projects(call: Call[Paging, None]) -> ProjectPage:
+    """Every project that has something in it, and the server's own."""
+    found = {call.context.default_project: ProjectRecord(call.context.default_project)}
+
+    def of(name: str, kind: str = TOPICS) -> ProjectRecord:
+        project = parts_of(name, kind)[0]
+        return found.setdefault(project, ProjectRecord(project))
+
+    for topic in await call.queue.topics():
+        of(topic.name).topics += 1
+    names = [each.name for each in await call.queue.subscriptions()]
+    for counted in await call.queue.subscription_statistics(names):
+        record = of(counted.subscription, SUBSCRIPTIONS)
+        record.subscriptions += 1
+        record.backlog_messages += counted.backlog_messages
+    page = page_of(found.values(), call.query, lambda each: each.project)
+    return ProjectPage(*page)
+
+
+ROUTES = (Route("GET", "/projects", list_projects, "Projects.", ProjectPage, Paging),)

@@ -1,0 +1,48 @@
+"""The one table of the admin API: serving, checking and the OpenAPI document follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.doors.http.admin import projects, topics
+from penstock.doors.http.admin.calls import Route
+from penstock.doors.http.admin.checking import decoded
+
+BASE = "/admin/v1"
+
+ROUTES: tuple[Route, ...] = (
+    *projects.ROUTES,
+    *topics.ROUTES,
+)
+
+
+class Place(NamedTuple):
+    """What is at a path: the routes by method, and what stands in the named places."""
+
+    routes: Mapping[str, Route]
+    named: Mapping[str, str]
+
+
+class Table:
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self._paths: dict[tuple[str, ...], dict[str, Route]] = {}
+        for route in routes:
+            known = self._paths.setdefault(tuple(route.path.split("/")[1:]), {})
+            assert route.method not in known, f"{route.method} {route.path} is in the table twice"
+            known[route.method] = route
+        self._by_length: dict[int, list[tuple[str, ...]]] = {}
+        for pattern in sorted(
+            self._paths, key=lambda each: [part.startswith("{") for part in each]
+        ):  # fixed ones first
+            self._by_length.setdefault(len(pattern), []).append(pattern)
+
+    def find(self, path: str) -> Place | None:
+        """What a path below the base leads to."""
+        segments = path.split("/")[1:]
+        for pattern in self._by_length.get(len(segments), ()):
+            pairs = list(zip(pattern, segments, strict=True))
+            if all(part.startswith("{") or part == segment for part, segment in pairs):
+                named = {part[1:-1]: decoded(segment) for part, segment in pairs if part.startswith("{")}
+                return Place(self._paths[pattern], named)
+        return None

@@ -1,0 +1,136 @@
+"""Who may use the admin API, and what is refused before it looks at a request."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.doors.http.admin.access import FOREIGN_PAGE, NO_TOKENS, Access
+from penstock.doors.http.options import HttpOptions
+from penstock.wire.http1 import Request
+from tests.doors.http.harness import Harness
+
+ADMIN, READER = {"Authorization": "Bearer secret-a"}, {"Authorization": "bearer secret-r"}
+
+
+@pytest.fixture
+def admin() -> Iterator[Harness]:
+    with Harness() as harness:
+        yield harness
+
+
+@pytest.fixture
+def guarded() -> Iterator[Harness]:
+    with Harness(HttpOptions(tokens=("secret-a", "secret-b"), read_tokens=("secret-r",))) as harness:
+        yield harness
+
+
+def test_without_tokens_this_machine_may_do_everything(admin: Harness) -> None:
+    assert not admin.door.guarded
+    assert admin.ask("POST", "/topics", {"name": "t"}).status == 201
+
+
+def request_from(peer: str, **headers: str) -> Request:
+    named = {name.replace("_", "-"): value for name, value in {"host": "localhost:8090", **headers}.items()}
+    return Request("GET", "/admin/v1/topics", "", list(named.items()), b"", peer, named)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        request_from("192.0.2.7"),
+        request_from("127.0.0.1", host="broker.example:8090"),  # a name that was made to point here
+        request_from("127.0.0.1", x_forwarded_for="192.0.2.7"),
+        request_from("127.0.0.1", forwarded="for=192.0.2.7"),
+    ],
+)
+def test_without_tokens_nobody_else_may_do_anything(request_: Request) -> None:
+    refused = Access(HttpOptions()).refusal(request_)
+    assert refused is not None
+    assert refused.status == 403
+    assert NO_TOKENS.encode() in refused.body
+
+
+def test_with_tokens_everybody_needs_one(guarded: Harness) -> None:
+    assert guarded.door.guarded
+    none = guarded.ask("GET", "/topics")
+    assert (none.status, none.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert none.sentence == "A token is needed. Send it as: Authorization: Bearer TOKEN"
+    for wrong in ("Bearer secret", "Bearer ", "Basic secret-a", "secret-a", "Bearer séc"):
+        answer = guarded.ask("GET", "/topics", headers={"Authorization": wrong})
+        assert (answer.status, answer.sentence[:24]) == (401, "This token is not known."), wrong
+    assert guarded.ask("GET", "/topics", headers=ADMIN).status == 200
+    assert guarded.ask("POST", "/topics", {"name": "t"}, headers={"Authorization": "Bearer secret-b"}).status == 201
+
+
+def test_a_reader_may_look_and_change_nothing(guarded: Harness) -> None:
+    assert guarded.ask("GET", "/topics", headers=READER).status == 200
+    assert guarded.ask("HEAD", "/topics", headers=READER).status == 200
+    for method, path in [("POST", "/topics"), ("DELETE", "/topics/t"), ("PATCH", "/topics/t"), ("PUT", "/nowhere")]:
+        answer = guarded.ask(method, path, headers=READER)
+        assert (answer.status, answer.sentence) == (403, "This token may only read.")
+
+
+def test_probes_need_no_token(guarded: Harness) -> None:
+    for path in ("/health", "/ready", "/metrics", "/"):
+        assert guarded.ask("GET", f"/../..{path}").status in (404, 401), "no way around the prefix"
+    connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
+    for path in ("/health", "/ready", "/metrics", "/"):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200
+    connection.close()
+
+
+def test_a_foreign_host_is_refused(admin: Harness) -> None:
+    answer = admin.ask("GET", "/topics", headers={"Host": "evil.example"})
+    assert answer.status == 403
+    assert "http_allowed_hosts" in answer.sentence
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://localhost.evil"])
+def test_a_page_of_another_origin_is_refused(admin: Harness, origin: str) -> None:
+    host = f"localhost:{admin.port}"
+    answer = admin.ask("POST", "/topics", {"name": "t"}, headers={"Host": host, "Origin": origin})
+    assert (answer.status, answer.sentence) == (403, FOREIGN_PAGE)
+    assert admin.ask("GET", "/topics/t").status == 404
+
+
+def test_a_page_of_its_own_is_answered(admin: Harness) -> None:
+    host = f"localhost:{admin.port}"
+    own = {"Host": host, "Origin": f"http://{host}"}
+    assert admin.ask("POST", "/topics", {"name": "t"}, headers=own).status == 201
+    assert admin.ask("GET", "/topics", headers={"Host": "localhost", "Origin": "http://localhost"}).status == 200
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx"])
+def test_a_body_must_say_that_it_is_json(admin: Harness, kind: str) -> None:
+    answer = admin.ask("POST", "/topics", b'{"name": "t"}', headers={"Content-Type": kind})
+    assert (answer.status, answer.sentence) == (415, "A body must have Content-Type: application/json.")
+    good = admin.ask("POST", "/topics", b'{"name": "t"}', headers={"Content-Type": "Application/JSON; charset=utf-8"})
+    assert good.status == 201
+
+
+def test_a_body_may_be_large_here_and_nowhere_else(admin: Harness) -> None:
+    large = {"name": "t", "labels": {"a": "x" * (1 << 20)}}
+    assert admin.ask("POST", "/topics", large).status == 201
+    answer = admin.ask("POST", "/topics", b"x" * (16 << 20) + b"x", headers={"Content-Type": "application/json"})
+    assert (answer.status, answer.headers["Connection"]) == (413, "close")
+
+
+def test_what_is_not_there_and_what_is_not_possible(admin: Harness) -> None:
+    answer = admin.ask("GET", "/nowhere")
+    assert (answer.status, answer.sentence) == (
+        404,
+        "There is nothing here; GET /admin/v1/openapi.json lists what there is.",
+    )
+    answer = admin.ask("PUT", "/topics")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, POST")
+    assert admin.ask("DELETE", "/topics/t", {"a": 1}).sentence == "No body is expected here"
+    assert admin.ask("GET", "/topics?search=%FF").sentence == "The query is not UTF-8"
+    assert admin.ask("GET", "/topics?search=a&search=b").sentence == "The parameter search is given twice"
+    many = "&".join(f"a{n}=1" for n in range(200))
+    assert admin.ask("GET", f"/topics?{many}").sentence == "A query has at most 100 parameters"
