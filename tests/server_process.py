@@ -139,10 +139,10 @@ def _kill_what_is_left() -> None:
         each.kill()
 
 
-def refused(*arguments: str, **settings: str) -> tuple[int, str]:
+def refused(*arguments: str, environment: Mapping[str, str] | None = None, **settings: str) -> tuple[int, str]:
     """Exit code and standard error of a command of ours that is expected to give up."""
     command = [sys.executable, "-m", "penstock", *arguments]
-    environment = clean_environment(**settings)
+    environment = clean_environment(**settings) | dict(environment or {})
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr

@@ -7,11 +7,13 @@ pays for none of them.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from penstock.broker.limits import Limits
 from penstock.broker.log import Sizes
@@ -22,7 +24,7 @@ from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, LogReader
 
 if TYPE_CHECKING:
-    from penstock.doors.port import Condition, Door
+    from penstock.doors.port import Condition, Door, Recovery
     from penstock.settings import Settings
     from penstock.wire.budget import Budget
 
@@ -62,6 +64,7 @@ class Parts(NamedTuple):
     queue: AsyncMessageQueue
     doors: Sequence[Door]
     condition: Condition
+    undo: Callable[[], None]  # for a start that failed: a store that it made is removed when the queue is closed
 
 
 async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
@@ -71,6 +74,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     from penstock.doors.resources import Names
     from penstock.wire.budget import Budget
 
+    begun = time.perf_counter()
     journal = open_journal(None) if settings.memory else open_journal(settings.data, accept_loss=settings.accept_loss)
     queue = AsyncMessageQueue(
         journal,
@@ -79,13 +83,39 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
         sizes=sizes,
     )
     await queue.start()
-    opening = Opening(settings, queue, Condition(), Budget(settings.buffer_bytes_max))
-    opened = [open_door(opening) for name, open_door in DOORS.items() if settings.port_of(name) is not None]
-    doors = [door for door in opened if door is not None]
-    opening.condition.opened = doors
-    opening.condition.counts = {door.name: door.counts for door in doors}
-    opening.condition.names = Names(doors, settings.default_project)
-    return Parts(queue, doors, opening.condition)
+    condition = Condition()
+    condition.recovered = _recovery(queue, time.perf_counter() - begun)
+    undo = partial(_undo, queue, queue.engine.commits.submitted)
+    try:
+        doors = _open_doors(Opening(settings, queue, condition, Budget(settings.buffer_bytes_max)))
+    except BaseException:
+        undo()
+        await queue.close()
+        raise
+    condition.opened = doors
+    condition.counts = {door.name: door.counts for door in doors}
+    condition.names = Names(doors, settings.default_project)
+    return Parts(queue, doors, condition, undo)
+
+
+def _recovery(queue: AsyncMessageQueue, seconds: float) -> Recovery:
+    from penstock.doors.port import Recovery
+
+    found = queue.engine.statistics()
+    waiting = sum(each.backlog_messages for each in found.subscriptions)
+    return Recovery(len(found.topics), waiting, round(seconds * 1000))
+
+
+def _undo(queue: AsyncMessageQueue, decisions: int) -> None:
+    """Let closing remove a store that this start made, if nothing was decided since."""
+    journal = queue.engine.journal
+    if isinstance(journal, Removable) and queue.engine.commits.submitted == decisions:
+        journal.remove_if_new()
+
+
+@runtime_checkable
+class Removable(Protocol):
+    def remove_if_new(self) -> None: ...
 
 
 class Opening(NamedTuple):
@@ -102,6 +132,25 @@ class Opening(NamedTuple):
         log = logging.getLogger(f"penstock.doors.{package or door}")
         place = {"host": self.settings.host, "port": options.port or 0}
         return {**place, "options": options, "log": log, "budget": self.budget}
+
+
+def _open_doors(opening: Opening) -> list[Door]:
+    """All that have a port; one whose packages are missing stays closed, unless its port was asked for."""
+    settings, doors = opening.settings, []
+    for name, open_door in DOORS.items():
+        if settings.port_of(name) is None:
+            continue
+        try:
+            doors.append(open_door(opening))
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("penstock"):
+                raise
+            needed = f"needs {error.name}: pip install 'penstock[{EXTRAS.get(name, name)}]'"
+            if f"{name}_port" in settings.given:
+                raise UnavailableError(f"the {name} door {needed}, or close it with --{name}-port off") from error
+            log.warning("the %s door stays closed: it %s", name, needed)
+            opening.condition.closed[name] = needed
+    return doors
 
 
 def server_limits(settings: Settings) -> Limits:
@@ -141,12 +190,7 @@ def _open_azure(opening: Opening) -> Door:
 
 
 def _open_google(opening: Opening) -> Door:
-    try:
-        from penstock.doors.google.server import GoogleDoor
-    except ImportError as error:
-        raise UnavailableError(
-            f"the pubsub door needs {error.name}: install penstock[google], or close it with --pubsub-port off"
-        ) from error
+    from penstock.doors.google.server import GoogleDoor
 
     settings = opening.settings
     own_ports = [port for name in DOORS if (port := settings.port_of(name))]
@@ -161,10 +205,9 @@ def _open_text(opening: Opening) -> Door:
     return TextDoor(queue=opening.queue, project=opening.settings.default_project, **opening.common("text"))
 
 
-def _open_flight(opening: Opening) -> Door | None:
-    if find_spec("pyarrow") is None:  # looked for, not imported: only the reader process pays for it
-        log.warning("the flight door stays closed: it needs pyarrow (pip install penstock[flight])")
-        return None
+def _open_flight(opening: Opening) -> Door:
+    if not _is_installed("pyarrow"):  # looked for, not imported: only the reader process pays for it
+        raise ModuleNotFoundError(name="pyarrow")
     from penstock.doors.flight.server import FlightDoor
 
     settings = opening.settings
@@ -172,8 +215,16 @@ def _open_flight(opening: Opening) -> Door | None:
     return FlightDoor(queue=opening.queue, project=settings.default_project, data=data, **opening.common("flight"))
 
 
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # it was made unavailable on purpose
+        return False
+
+
+EXTRAS = {"pubsub": "google"}  # where an extra is not named as its door
 # By the name of its port setting; the first opens first and closes last.
-DOORS: dict[str, Callable[[Opening], Door | None]] = {
+DOORS: dict[str, Callable[[Opening], Door]] = {
     "http": _open_http,
     "pubsub": _open_google,
     "azure": _open_azure,

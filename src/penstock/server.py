@@ -3,13 +3,14 @@
     open the parts -> start the doors -> banner and ready file -> wait for a signal or a journal failure
     -> no longer ready -> stop the doors -> close the queue
 
-Whatever goes wrong ends in one sentence and an exit code (1 operational, 3 the journal failed), and nothing that was
-opened stays open.
+Whatever goes wrong ends in one sentence and an exit code (1 operational, 3 the journal failed), nothing that was
+opened stays open, and a start that fails leaves nothing behind.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import logging
@@ -17,19 +18,21 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from penstock.doors.port import OPEN, STARTING, STOPPING, Door
+from penstock.banner import banner, recovery_sentence
+from penstock.doors.port import OPEN, STARTING, STOPPING, Door, join_address
 from penstock.errors import PenstockError, where
 from penstock.logs import escape_controls
 from penstock.memory import calm_collector, trim_when_quiet
-from penstock.settings import Settings, installed_version
+from penstock.settings import SETTINGS, Settings
 from penstock.wire.hosts import is_loopback
+from penstock.wire.probe import is_penstock
 
 if TYPE_CHECKING:
     from penstock.assembly import Parts
@@ -45,9 +48,19 @@ class ServeError(Exception):
     """The server cannot go on; the text is the one sentence the operator sees."""
 
 
-def run(settings: Settings, open_parts: OpenParts, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
-    """Serve until a signal or a failure; the exit code. The caller has set up logging."""
-    server = Server(settings, open_parts, out=out or sys.stdout)
+def run(
+    settings: Settings,
+    open_parts: OpenParts,
+    *,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> int:
+    """Serve until a signal or a failure; the exit code. The caller has set up logging.
+
+    `flags`: what settings are called on this command line, where that is not their own flag.
+    """
+    server = Server(settings, open_parts, out=out or sys.stdout, flags=flags)
     calm_collector()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -61,12 +74,20 @@ def run(settings: Settings, open_parts: OpenParts, *, out: TextIO | None = None,
 
 class Server:
     def __init__(
-        self, settings: Settings, open_parts: OpenParts, *, out: TextIO, exit_now: Callable[[int], Any] = os._exit
+        self,
+        settings: Settings,
+        open_parts: OpenParts,
+        *,
+        out: TextIO,
+        exit_now: Callable[[int], Any] = os._exit,
+        flags: Mapping[str, str] | None = None,
     ) -> None:
         self._settings = settings
         self._open_parts = open_parts
         self._out = out
         self._exit_now = exit_now
+        self._flags = {name: each.flag for name, each in SETTINGS.items()} | dict(flags or {})
+        self._wrote_ready_file = False
         self._stop = asyncio.Event()
 
     async def serve(self) -> int:
@@ -74,8 +95,10 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
                 loop.add_signal_handler(number, self.signalled, number)
+        self._remove_stale_ready_file()
         parts = await self._open()
         started: list[Door] = []
+        failed = False
         try:
             for door in parts.doors:
                 parts.condition.doors[door.name] = STARTING
@@ -84,10 +107,13 @@ class Server:
                 started.append(door)
                 parts.condition.doors[door.name] = OPEN
             gc.freeze()  # what is there now stays: no need to walk through it again and again
-            self._announce(parts.doors)
+            self._announce(parts)
             return await self._wait(parts)
+        except ServeError:
+            failed = True
+            raise
         finally:
-            await self._close(parts, started)
+            await self._close(parts, started, undo=failed)
 
     def signalled(self, number: int) -> None:
         """The first signal drains, the second leaves at once: what was accepted is in the journal either way."""
@@ -111,17 +137,27 @@ class Server:
         except PenstockError as error:
             raise ServeError(f"cannot open the {door.name} door: {error.message}") from error
         except OSError as error:
-            place = f"{self._settings.host}:{self._settings.port_of(door.name)}"
-            raise ServeError(f"cannot open the {door.name} door on {place}: {_reason(error)}") from error
+            raise ServeError(f"cannot open the {door.name} door: {await self._obstacle(door.name, error)}") from error
 
-    def _announce(self, doors: Sequence[Door]) -> None:
+    async def _obstacle(self, door: str, error: OSError) -> str:
+        """What keeps a door from its port, and which flag is about it."""
+        host, port = self._settings.host, self._settings.port_of(door) or 0
+        place, flag = join_address(host, port), self._flags[f"{door}_port"]
+        if error.errno == errno.EADDRINUSE:
+            holder = "another Penstock" if await is_penstock(door, host, port) else "another program"
+            return f"{holder} listens on {place}; choose another port with {flag} (0: any free one)"
+        at_fault = flag if error.errno == errno.EACCES else self._flags["host"]
+        return f"{place}: {_reason(error)}; choose another with {at_fault}"
+
+    def _announce(self, parts: Parts) -> None:
+        doors = parts.doors
         if not is_loopback(self._settings.host):
-            unguarded = [door.name for door in doors if not door.guarded]
-            who = f"these doors ask nobody who they are: {', '.join(unguarded)}" if unguarded else "every door asks"
-            log.warning("listening on %s: %s", self._settings.host, who)
+            log.warning("%s", _exposure(self._settings.host, doors))
+        if not self._settings.memory:
+            log.info("%s", recovery_sentence(parts.condition.recovered))
         self._write_ready_file(doors)
         with suppress(OSError):  # standard output may be closed; that is no reason to stop
-            self._out.write(banner(self._settings, doors))
+            self._out.write(banner(self._settings, doors, parts.condition))
             self._out.flush()
         log.info("ready: %s", ", ".join(f"{door.name} {door.address}" for door in doors) or "no door is open")
 
@@ -141,7 +177,7 @@ class Server:
         log.critical("the journal failed, nothing more is accepted: %s", failed.result())
         return EXIT_JOURNAL_FAILED
 
-    async def _close(self, parts: Parts, started: Sequence[Door]) -> None:
+    async def _close(self, parts: Parts, started: Sequence[Door], *, undo: bool) -> None:
         parts.condition.stopping = True
         for door in started:
             parts.condition.doors[door.name] = STOPPING
@@ -153,6 +189,8 @@ class Server:
         await asyncio.gather(*stops)
         for door in started[:1]:
             await self._stop_door(door, until)
+        if undo:  # only now: until they were closed, doors that did open may have taken something
+            parts.undo()
         await _logged(parts.queue.close(), "closing the queue")
 
     async def _stop_door(self, door: Door, until: float) -> None:
@@ -168,24 +206,33 @@ class Server:
             with open(temporary, "w", encoding="utf-8", opener=partial(os.open, mode=0o644)) as file:
                 file.write(json.dumps(content) + "\n")
             temporary.replace(path)  # a reader that waits for the file never sees half of it
+            self._wrote_ready_file = True
         except OSError as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise ServeError(f"cannot write the ready file {path}: {_reason(error)}") from error
 
-    def _remove_ready_file(self) -> None:
+    def _remove_stale_ready_file(self) -> None:
+        """One that a killed server left: whoever waits for the file must not find the addresses of then."""
         if self._settings.ready_file is not None:
+            path = Path(self._settings.ready_file)
+            with suppress(OSError, ValueError, TypeError, KeyError):  # not there, or not written by a server
+                pid = json.loads(path.read_bytes())["pid"]
+                if pid == os.getpid() or not _lives(pid):  # in a container every server has the same number
+                    path.unlink()
+
+    def _remove_ready_file(self) -> None:
+        if self._settings.ready_file is not None and self._wrote_ready_file:  # else it is another server's
             with suppress(OSError):
                 Path(self._settings.ready_file).unlink(missing_ok=True)
 
 
-def banner(settings: Settings, doors: Sequence[Door]) -> str:
-    """What a person reads after starting the server, plain enough for a pipe."""
-    store = "memory only: a restart forgets everything" if settings.memory else str(Path(settings.data).absolute())
-    width = max([len("data"), *(len(door.name) for door in doors)])
-    lines = [f"Penstock {installed_version()}", "", f"  {'data':<{width}}  {store}"]
-    for door in doors:
-        lines.append(f"  {door.name:<{width}}  {door.address}")
-        lines += [f"  {'':<{width}}    {hint}" for hint in door.hints]
-    return "\n".join([*lines, "", "Ready. Ctrl-C stops.", ""])
+def _exposure(host: str, doors: Sequence[Door]) -> str:
+    """Who may use a server that others can reach."""
+    unguarded = [door.name for door in doors if not door.guarded]
+    if not unguarded:
+        return f"listening on {host}: every door asks for credentials"
+    return f"listening on {host}: whoever reaches it may use these doors without credentials: {', '.join(unguarded)}"
 
 
 async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
@@ -196,6 +243,16 @@ async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
         log.error("%s: %s", what, error.message)
     except Exception as error:  # noqa: BLE001 - the next thing must close as well
         log.error("%s failed: %s", what, where(error))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
 
 
 def _reason(error: OSError) -> str:

@@ -8,8 +8,9 @@ docs/settings.md. A wrong value is refused with one sentence that names it as th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
@@ -22,6 +23,15 @@ from penstock.errors import InvalidArgumentError
 from penstock.fields import Bytes, Count, File, Folder, Kind, Project, Seconds, Switch, Text, one_of, setting
 
 PREFIX = "PENSTOCK_"
+# Variables of ours that are no settings of the server: where its settings file is, and what its clients read.
+OTHER_VARIABLES = frozenset(
+    PREFIX + name
+    for name in ("CONFIG", "ADDRESS", "TOKEN", "TOKEN_FILE", "CONTEXT", "TEXT_ADDRESS", "FLIGHT_ADDRESS", "NIGHTLY")
+)
+# Kubernetes gives every container the addresses of services as variables; those of a service named penstock, or
+# penstock-http, begin as ours do.
+_SERVICE_LINK = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)")
+_LINK_VALUES = ("tcp://", "udp://", "sctp://")
 MIB = 1 << 20
 
 
@@ -51,6 +61,7 @@ class Settings:
     text: TextOptions = field(default_factory=TextOptions)
     flight: FlightOptions = field(default_factory=FlightOptions)
     http: HttpOptions = field(default_factory=HttpOptions)
+    given: frozenset[str] = field(default=frozenset(), compare=False)  # names of settings that somebody set
 
     def port_of(self, door: str) -> int | None:
         """The port a door was given, by the door's name."""
@@ -106,7 +117,7 @@ def _declared(record: type, section: str = "") -> Iterator[Setting]:
             name = noted["name"] or (f"{section}_{each.name}" if section else each.name)
             kind = hints[each.name].__metadata__[0]
             yield Setting(section, each.name, name, kind, each.default, noted["help"], noted["secret"])
-        elif not section:
+        elif not section and is_dataclass(hints[each.name]):
             yield from _declared(hints[each.name], each.name)
 
 
@@ -125,7 +136,8 @@ def load_settings(
     for name, value in values.items():
         sections[SETTINGS[name].section][SETTINGS[name].key] = value
     records = get_type_hints(Settings)
-    settings = Settings(**sections.pop(""), **{door: records[door](**given) for door, given in sections.items()})
+    doors = {door: records[door](**given) for door, given in sections.items() if door}
+    settings = Settings(**sections[""], **doors, given=frozenset(values))
     taken: dict[int, str] = {}
     for door in DOORS:
         port = settings.port_of(door)
@@ -133,6 +145,28 @@ def load_settings(
             raise InvalidArgumentError(f"{taken[port]} and {door}_port are both {port}; two doors need two ports")
         taken[port or 0] = f"{door}_port"
     return settings
+
+
+def stray_variables(environment: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each variable that begins as ours do and means nothing: it is named, and no reason not to start,
+    because others may put such variables into an environment."""
+    known = {each.variable for each in SETTINGS.values()}
+    for name, value in sorted(environment.items()):
+        if not name.startswith(PREFIX) or name in OTHER_VARIABLES or _SERVICE_LINK.search(name):
+            continue
+        if value.startswith(_LINK_VALUES):
+            if name in known:
+                yield f"{name} holds the address of a service, not a setting, and is ignored"
+        elif name not in known:
+            meant = _nearest(name.removeprefix(PREFIX).lower())
+            yield f"{name} is not a setting and is ignored" + (f"; did you mean {meant.variable}?" if meant else "")
+
+
+def _nearest(name: str) -> Setting | None:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, SETTINGS, 1, cutoff=0.75)
+    return SETTINGS[close[0]] if close else None
 
 
 def read_config(path: str) -> dict[str, object]:
@@ -172,7 +206,7 @@ def _in_flags(flags: Mapping[str, object]) -> Iterator[Given]:
 
 def _in_environment(environment: Mapping[str, str]) -> Iterator[Given]:
     for each in SETTINGS.values():
-        if each.variable in environment:
+        if each.variable in environment and not environment[each.variable].startswith(_LINK_VALUES):
             yield Given(each.name, environment[each.variable], each.variable)
 
 
@@ -185,7 +219,7 @@ def _in_file(config: Mapping[str, object]) -> Iterator[Given]:
             raise InvalidArgumentError(f"{name} in the settings file: expected a table, [{name}]")
         else:
             for key, inner in value.items():
-                yield Given(nested.get((name, key), ""), inner, f"{key} in [{name}] of the settings file")
+                yield Given(nested.get((name, key), f"{name}_{key}"), inner, f"{key} in [{name}] of the settings file")
 
 
 def _merge(values: dict[str, Any], source: Iterator[Given]) -> None:
@@ -206,7 +240,10 @@ def _merge(values: dict[str, Any], source: Iterator[Given]) -> None:
 def _read(given: Given) -> Any:
     known = SETTINGS.get(given.name)
     if known is None:
-        raise InvalidArgumentError(f"{given.spelled}: there is no such setting")
+        meant = _nearest(given.name)
+        raise InvalidArgumentError(
+            f"{given.spelled}: there is no such setting" + (f"; did you mean {meant.name}?" if meant else "")
+        )
     try:
         return known.kind.read(given.value)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import signal
 import socket
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server_process import SECONDS, ServerProcess, clean_environment, refused
+from penstock.assembly import open_queue
+from tests.server_process import DOORS, SECONDS, ServerProcess, clean_environment, refused
 
 CLOSED = [part for door in ("pubsub", "azure", "text", "flight") for part in (f"--{door}-port", "off")]
 
@@ -67,12 +69,82 @@ def test_a_second_server_on_the_folder_is_refused_with_a_sentence(tmp_path: Path
     assert data in sentence
 
 
-def test_a_port_in_use_is_refused_with_a_sentence() -> None:
+def test_a_port_in_use_is_refused_with_a_sentence_and_leaves_no_folder(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, said = refused("serve", "--memory", "--http-port", str(port), *CLOSED)
+        code, said = refused("serve", "--data", str(tmp_path / "a" / "data"), "--http-port", str(port), *CLOSED)
     assert code == 1
-    assert said == f"penstock: cannot open the http door on 127.0.0.1:{port}: Address already in use\n"
+    assert said == (
+        f"penstock: cannot open the http door: another program listens on 127.0.0.1:{port}; "
+        "choose another port with --http-port (0: any free one)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("door", ["http", "pubsub", "azure", "text"])
+def test_a_port_that_another_penstock_has_is_said_to_be_its(tmp_path: Path, door: str) -> None:
+    closed = [part for each in DOORS if each != door for part in (f"--{each}-port", "off")]
+    with ServerProcess(tmp_path, "--memory", doors=[door]) as other:
+        port = other.place(door)[1]
+        code, said = refused("serve", "--memory", f"--{door}-port", str(port), *closed)
+    assert code == 1
+    assert said.startswith(f"penstock: cannot open the {door} door: another Penstock listens on 127.0.0.1:{port}; ")
+    assert f"--{door}-port" in said
+
+
+def test_azurites_command_names_its_own_flag() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, said = refused("azurite", "--inMemoryPersistence", "--queuePort", str(taken.getsockname()[1]))
+    assert code == 1
+    assert "choose another port with --queuePort" in said
+
+
+def test_a_failed_start_keeps_a_store_that_was_there(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serve(tmp_path, "--data", str(data)) as served:
+        assert served.stop() == 0
+    before = sorted(path.name for path in data.iterdir())
+    code, said = refused("serve", "--data", str(data), "--azure-accounts", "nonsense", "--http-port", "0")
+    assert code == 1, said
+    assert sorted(path.name for path in data.iterdir()) == before
+    code, said = refused("serve", "--data", str(tmp_path / "new"), "--azure-accounts", "nonsense", "--http-port", "0")
+    assert code == 1, said
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_start_says_what_it_found(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    with open_queue(data) as queue:
+        for name in ("orders", "bills"):
+            queue.register_topic(name)
+        queue.create_subscription("packing", "orders")
+        queue.publish("orders", [{"data": b"one"}])
+    with serve(tmp_path, "--data", data) as served:
+        found = re.search(r"^ +(2 topics, 1 message waiting, recovered in [\d,]+ ms)$", served.banner, re.M)
+        assert found is not None, served.banner
+        assert f"INFO penstock.server: {found[1]}\n" in served.log()
+
+
+def test_the_banner_fits_into_80_columns(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--memory") as served:
+        shell = [line for line in served.banner.splitlines() if line.startswith("export ")]
+        assert {line.partition("=")[0] for line in shell} == {
+            "export PUBSUB_EMULATOR_HOST",
+            "export AZURE_STORAGE_CONNECTION_STRING",
+        }
+        assert all(len(line) <= 80 for line in served.banner.splitlines() if line not in shell), served.banner
+
+
+def test_a_mistyped_variable_is_named_and_foreign_ones_do_not_matter(tmp_path: Path) -> None:
+    foreign = {"PENSTOCK_SERVICE_HOST": "10.0.0.1", "PENSTOCK_PORT_8085_TCP_ADDR": "10.0.0.1"}
+    links = {"PENSTOCK_PORT": "tcp://10.0.0.1:8085", "PENSTOCK_GRACE_SECONDS": "tcp://10.0.0.1:80"}
+    typed = {"PENSTOCK_RETENTION_SECOND": "7"}
+    with ServerProcess(tmp_path, "--memory", doors=["http"], environment=foreign | links | typed) as served:
+        said = [line.partition("penstock.server: ")[2] for line in served.log().splitlines() if "WARNING" in line]
+    assert said == [
+        "PENSTOCK_GRACE_SECONDS holds the address of a service, not a setting, and is ignored",
+        "PENSTOCK_RETENTION_SECOND is not a setting and is ignored; did you mean PENSTOCK_RETENTION_SECONDS?",
+    ]
 
 
 def test_a_folder_that_cannot_be_used_is_refused_with_a_sentence(tmp_path: Path) -> None:
@@ -140,3 +212,31 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
         "pyspark",
         "uvloop",
     }
+
+
+def without(folder: Path, *packages: str) -> dict[str, str]:
+    """An environment in which these packages cannot be imported."""
+    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+def test_a_door_without_its_packages_stays_closed_and_says_what_to_install(tmp_path: Path) -> None:
+    ports = {"http": "0", "azure": "off", "text": "off"}  # nobody asks for the others
+    hidden = without(tmp_path, "google.protobuf", "pyarrow")
+    with ServerProcess(tmp_path, "--memory", doors=None, ports=ports, environment=hidden) as served:
+        assert served.ready.keys() == {"pid", "http"}
+        assert get(served, "/ready")[0] == 200
+        log = served.log()
+    for door, package, extra in (("pubsub", "google.protobuf", "google"), ("flight", "pyarrow", "flight")):
+        needed = rf"needs {package}[.a-z]*: pip install 'penstock\[{extra}\]'"
+        assert re.search(rf"^  {door} +closed: {needed}$", served.banner, re.M), served.banner
+        assert re.search(rf"WARNING penstock: the {door} door stays closed: it {needed}$", log, re.M), log
+
+
+@pytest.mark.parametrize(("door", "package"), [("pubsub", "google.protobuf"), ("flight", "pyarrow")])
+def test_a_door_that_was_asked_for_and_has_no_packages_is_an_error(tmp_path: Path, door: str, package: str) -> None:
+    environment = without(tmp_path, package)
+    code, said = refused("serve", "--memory", f"--{door}-port", "0", "--http-port", "0", environment=environment)
+    assert code == 1
+    assert said.startswith(f"penstock: the {door} door needs {package}")
+    assert said.endswith(f"or close it with --{door}-port off\n")

@@ -36,9 +36,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
     "memory": set(),
+    "banner": {"doors", "settings"},
     "logs": {"settings"},
     "assembly": BELOW_ASSEMBLY,
-    "server": BELOW_ASSEMBLY | {"assembly", "logs", "memory"},
+    "server": BELOW_ASSEMBLY | {"assembly", "banner", "logs", "memory"},
     PUBLIC: BELOW_CLI,
     "doors/flight/process": BELOW_ASSEMBLY | {"assembly", "memory"},  # the main module of the reader process
     "commands": BELOW_CLI | {"commands/help", "logs"},

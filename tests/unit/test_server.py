@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
 import logging
@@ -59,6 +60,9 @@ class FakeParts:
         self.condition = Condition()
         self.queue = FakeQueue(self.story)
         self.doors = [FakeDoor("http", self), FakeDoor("text", self, error=second_door)]
+
+    def undo(self) -> None:
+        self.story.append("undone")
 
 
 class Harness:
@@ -130,13 +134,17 @@ def test_a_failed_journal_ends_with_3_and_one_log_line(caplog: pytest.LogCapture
 
 def test_a_door_that_cannot_open_closes_what_was_opened() -> None:
     async def story() -> None:
-        harness = Harness(second_door=OSError(98, "a long sentence of asyncio"))
-        with pytest.raises(ServeError, match=r"^cannot open the text door on 127.0.0.1:9123: Address already in use$"):
+        harness = Harness(second_door=OSError(errno.EACCES, "a long sentence of asyncio"))
+        with pytest.raises(ServeError) as refusal:
             await harness.server.serve()
+        assert str(refusal.value) == (
+            "cannot open the text door: 127.0.0.1:9123: Permission denied; choose another with --text-port"
+        )
         assert harness.parts.story == [
             "http open",
             "waiting ends",
             "http closed, ready=False, grace=True",
+            "undone",  # when no client can reach the queue any more
             "queue closed",
         ]
 
@@ -179,7 +187,7 @@ def test_the_banner_says_where_everything_is() -> None:
         assert lines[0].startswith("Penstock ")
         assert "  data  memory only: a restart forgets everything" in lines
         assert "  http  127.0.0.1:4" in lines
-        assert "          export HTTP=here" in lines
+        assert "export HTTP=here" in lines, "what is pasted begins its line"
         assert lines[-1] == "Ready. Ctrl-C stops."
 
     asyncio.run(story())
@@ -210,6 +218,24 @@ def test_a_ready_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize(("pid", "stays"), [(os.getppid(), True), (os.getpid(), False), (2**22 + 1, False)])
+def test_only_the_ready_file_of_a_living_server_stays(tmp_path: Path, pid: int, stays: bool) -> None:
+    """A start that fails does not take away what another server has written."""
+    ready_file = tmp_path / "ready.json"
+    ready_file.write_text(json.dumps({"pid": pid, "http": "127.0.0.1:1"}))
+    harness: list[Harness] = []
+
+    async def story() -> None:
+        harness.append(
+            Harness(Settings(memory=True, ready_file=str(ready_file)), second_door=OSError(errno.EACCES, ""))
+        )
+        with pytest.raises(ServeError):
+            await harness[0].server.serve()
+
+    asyncio.run(story())
+    assert ready_file.exists() is stays
+
+
 def test_listening_beyond_this_machine_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         harness = Harness(Settings(memory=True, host="0.0.0.0"))
@@ -218,7 +244,7 @@ def test_listening_beyond_this_machine_is_warned_of(caplog: pytest.LogCaptureFix
         await task
 
     asyncio.run(story())
-    assert "listening on 0.0.0.0: these doors ask nobody who they are: http" in caplog.text
+    assert "listening on 0.0.0.0: whoever reaches it may use these doors without credentials: http" in caplog.text
 
 
 def test_the_ready_file_can_be_changed_by_its_owner_only(tmp_path: Path) -> None:

@@ -89,9 +89,14 @@ def test_names_in_the_environment_are_separated_by_commas() -> None:
         ({"http_port": "65536"}, {}, {}, "--http-port: expected a port from 0 to 65535 or \"off\", not '65536'"),
         ({}, {"PENSTOCK_TEXT_PORT": "-1"}, {}, "PENSTOCK_TEXT_PORT: expected a port"),
         ({}, {}, {"http_port": True}, "http_port in the settings file: expected a port"),
-        ({}, {}, {"http_prot": 1}, "http_prot in the settings file: there is no such setting"),
+        ({}, {}, {"http_prot": 1}, "http_prot in the settings file: there is no such setting; did you mean http_port?"),
         ({}, {}, {"http": {"port": True}}, "port in [http] of the settings file: expected a port"),
-        ({}, {}, {"http": {"prot": 1}}, "prot in [http] of the settings file: there is no such setting"),
+        (
+            {},
+            {},
+            {"http": {"prot": 1}},
+            "prot in [http] of the settings file: there is no such setting; did you mean http_port?",
+        ),
         ({}, {}, {"http": 1}, "http in the settings file: expected a table, [http]"),
         (
             {},

@@ -68,7 +68,8 @@ def azurite(
     given = dict(locals())
     elsewhere = any(given[name] is not None for name in given if name.startswith(("blob_", "table_")))
     flags = partial(settings_of, given, os.environ)
-    raise typer.Exit(run_server(flags, os.environ, before=partial(_log_to, debug, elsewhere)))
+    named = {"host": "--queueHost", "azure_port": "--queuePort"}
+    raise typer.Exit(run_server(flags, os.environ, before=partial(_log_to, debug, elsewhere), named=named))
 
 
 def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, object]:

@@ -29,23 +29,29 @@ def run_server(
     environment: Mapping[str, str],
     config: str | None = None,
     before: Callable[[], None] = lambda: None,
+    named: Mapping[str, str] | None = None,
 ) -> int:
-    """Serve until a signal; what a user got wrong, said by `flags` or `before` as well, is one sentence."""
+    """Serve until a signal; what a user got wrong, said by `flags` or `before` as well, is one sentence.
+
+    `named`: flags of settings that this command calls by another name.
+    """
     from penstock.assembly import open_parts
     from penstock.errors import InvalidArgumentError
     from penstock.logs import escape_controls, set_up_logging
-    from penstock.server import EXIT_USAGE, run
-    from penstock.settings import load_settings, read_config
+    from penstock.server import EXIT_USAGE, log, run
+    from penstock.settings import load_settings, read_config, stray_variables
 
     try:
         file = read_config(config) if config else None
         settings = load_settings(flags=flags(), environment=environment, config=file)
         set_up_logging(settings)
+        for sentence in stray_variables(environment):
+            log.warning("%s", sentence)
         before()
     except InvalidArgumentError as error:
         print(f"penstock: {escape_controls(error.message)}", file=sys.stderr)
         return EXIT_USAGE
-    return run(settings, open_parts)
+    return run(settings, open_parts, flags=named)
 
 
 def _option(each: Setting) -> Parameter:

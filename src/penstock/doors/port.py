@@ -7,7 +7,7 @@ released everything, however its clients behaved.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from penstock.doors.resources import Names
 
@@ -45,6 +45,14 @@ class Door(Protocol):
         """Accept nothing new, finish what was begun within the grace, close."""
 
 
+class Recovery(NamedTuple):
+    """What a start found in the store, and how long it took to have it in memory."""
+
+    topics: int = 0
+    messages: int = 0  # waiting, of all subscriptions together
+    milliseconds: int = 0
+
+
 class Condition:
     """How the server is: made by the assembly, written by the server, read by the doors."""
 
@@ -53,6 +61,8 @@ class Condition:
         self.counts: dict[str, Mapping[str, int]] = {}  # name -> what that door counts
         self.names = Names()  # of a topic, at every door
         self.opened: Sequence[Door] = ()  # every door of this server
+        self.closed: dict[str, str] = {}  # name -> what to install, of doors that could not be opened
+        self.recovered = Recovery()
         self.stopping = False
         self.failed = False  # the journal could not make a write durable; nothing more is accepted
 

@@ -13,7 +13,7 @@ import trustme
 from penstock.doors.text.options import TextOptions
 from penstock.doors.text.sockets import claim_unix_path
 from penstock.engine import lookups
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, UnavailableError
 from tests.doors.text.harness import SECONDS, Harness, ack, consume, play, send, set_up
 from tests.unit.engine.journals import ToldJournal
 
@@ -124,8 +124,18 @@ def test_a_path_in_use_keeps_the_door_closed(tmp_path: Path) -> None:
     """T-066."""
     file = tmp_path / "file"
     file.write_text("mine")
-    with pytest.raises(OSError):
+    with pytest.raises(UnavailableError, match=f"cannot listen at {file}: Address already in use"):
         asyncio.run(set_up(options=TextOptions(unix_socket=str(file))))
+
+
+def test_a_door_that_cannot_have_a_path_leaves_the_socket_of_another_alone(tmp_path: Path) -> None:
+    """T-066."""
+    path = tmp_path / "text.sock"
+    with claim_unix_path(str(path)) as others:
+        others.listen()
+        with pytest.raises(UnavailableError):
+            asyncio.run(set_up(options=TextOptions(unix_socket=str(path))))
+        assert path.is_socket()
 
 
 @pytest.fixture(scope="module")

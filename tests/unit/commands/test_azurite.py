@@ -77,7 +77,8 @@ def test_a_debug_file_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("accounts", "address", "shown"),
     [
-        (None, "127.0.0.1:10001", f"AccountKey={DEVELOPMENT_KEY};QueueEndpoint=http://127.0.0.1:10001/"),
+        (None, "127.0.0.1:10001", "export AZURE_STORAGE_CONNECTION_STRING='UseDevelopmentStorage=true'"),
+        (None, "127.0.0.1:10002", f"AccountKey={DEVELOPMENT_KEY};QueueEndpoint=http://127.0.0.1:10002/"),
         (
             f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}",
             "0.0.0.0:7",

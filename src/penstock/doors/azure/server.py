@@ -47,6 +47,7 @@ from penstock.wire.trust import server_context
 
 DEFAULT_VERSION = "2021-08-06"  # for requests that name none
 SERVER = ("Server", "Penstock-Queue/1.0")
+DEVELOPMENT_ENDPOINT = "http://127.0.0.1:10001"  # where every SDK looks for the development account
 
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _XML = ("Content-Type", "application/xml")
@@ -132,6 +133,8 @@ class AzureDoor:
     @property
     def hints(self) -> Sequence[str]:
         account, scheme = self._accounts.first, self._scheme
+        if account.public and f"{scheme}://{_callable(self.address)}" == DEVELOPMENT_ENDPOINT:
+            return ["export AZURE_STORAGE_CONNECTION_STRING='UseDevelopmentStorage=true'"]
         key = DEVELOPMENT_KEY if account.public else "<key>"  # one that was given to us stays secret
         endpoint = f"QueueEndpoint={self._endpoint(account)};"
         string = f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={key};{endpoint}"

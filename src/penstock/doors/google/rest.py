@@ -30,6 +30,7 @@ from penstock.wire.message import phrase
 
 JSON = ("Content-Type", "application/json; charset=UTF-8")
 PLAIN = ("Content-Type", "text/plain; charset=utf-8")
+SERVER = ("Server", "Penstock")  # of the front page: who is here, for whoever finds the port taken
 BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
 
 # Parameters every Google API takes, most of them with a `$` and without: https://cloud.google.com/apis/docs/system-parameters
@@ -118,7 +119,7 @@ class Rest:
 
     async def _other(self, request: Request) -> Response:
         if request.path == "/" and request.method in ("GET", "HEAD"):
-            return Response(200, (PLAIN,), b"Ok\n")
+            return Response(200, (PLAIN, SERVER), b"Ok\n")
         if request.path == "/reset" and request.method == "POST" and self._reset is not None:
             self._calls.admit(request.index, request.path)
             await self._reset()

@@ -7,6 +7,7 @@ connection, no lease, no socket file.
 from __future__ import annotations
 
 import logging
+import os
 import ssl
 from collections import Counter
 from collections.abc import Sequence
@@ -19,12 +20,13 @@ from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import is_queue_name, maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
 from penstock.engine.port import Queue
-from penstock.errors import where
+from penstock.errors import UnavailableError, where
 from penstock.wire.budget import Budget
 from penstock.wire.serving import Connections, Served
 from penstock.wire.trust import server_context
 
 FAULTS_LOGGED_PER_SWEEP = 10
+USUAL_ADDRESS = "127.0.0.1:9123"  # where our client looks
 
 
 class TextDoor:
@@ -49,7 +51,8 @@ class TextDoor:
         self._project = project
         self.counts: Counter[str] = Counter()  # of connections and of what was wrong with them, by reason
         self.acknowledge = queue.ack_delivered
-        self._host, self._port, self._unix_path = host, port, options.unix_socket
+        self._host, self._port = host, port
+        self._unix_path: str | None = None  # once the door listens there
         self._tls = server_context(self.name, options.tls_cert, options.tls_key, client_ca=options.tls_client_ca)
         self._log = log
         self._faults = 0  # since the last sweep
@@ -69,7 +72,8 @@ class TextDoor:
 
     @property
     def hints(self) -> Sequence[str]:
-        lines = [f"penstock text send QUEUE --address {self.address}"]
+        elsewhere = "" if self.address == USUAL_ADDRESS else f" --address {self.address}"
+        lines = [f"penstock text send QUEUE{elsewhere}"]
         return lines if self._unix_path is None else [*lines, f"unix socket {self._unix_path}"]
 
     def name_of(self, topic: str) -> str | None:
@@ -81,12 +85,17 @@ class TextDoor:
     async def start(self) -> None:
         make_room_for(self.limits.connections_max)
         self.address = join_address(*await self.connections.listen(self._connection, self._host, self._port, self._tls))
-        if self._unix_path is not None:
-            try:
-                await self.connections.listen_on_unix(self._connection, claim_unix_path(self._unix_path))
-            except OSError:
-                await self.stop(0)
-                raise
+        if self.limits.unix_socket is not None:
+            await self._listen_on(self.limits.unix_socket)
+
+    async def _listen_on(self, path: str) -> None:
+        try:
+            await self.connections.listen_on_unix(self._connection, claim_unix_path(path))
+            self._unix_path = path
+        except OSError as error:
+            await self.stop(0)
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise UnavailableError(f"it cannot listen at {path}: {reason}; --text-unix-socket names it") from error
 
     def _connection(self) -> TextConnection:
         return TextConnection(self)

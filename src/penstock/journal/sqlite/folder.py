@@ -21,6 +21,7 @@ class Folder:
         self.database = database_in(self.path)
         self.mark = self.path / "mark"
         self.reserve = self.path / "reserve"
+        self._made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         try:
             self._make()
             self._locks = [os.open(self.path, os.O_RDONLY)]
@@ -28,6 +29,15 @@ class Folder:
         except OSError as error:
             raise UnavailableError(f"The data folder {self.path} cannot be used: {error.strerror}.") from error
         self._hold()
+        self.is_new = not (self.database.exists() or self.mark.exists())
+
+    def remove(self) -> None:
+        """Undo what opening a new store made: its files, and the folders that hold nothing else."""
+        for file in (*self._database_files(), self.mark, self.reserve, self.path / "lock"):
+            file.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not empty, or not ours to remove
+            for folder in self._made:
+                folder.rmdir()
 
     def release(self) -> None:
         for lock in self._locks:
@@ -35,10 +45,12 @@ class Folder:
 
     def protect(self) -> None:
         """The engine makes its files readable for all; the log takes the mode of the database."""
-        for name in ("", "-wal", "-shm"):
-            file = self.database.with_name(self.database.name + name)
+        for file in self._database_files():
             if file.exists():
                 file.chmod(0o600)
+
+    def _database_files(self) -> list[Path]:
+        return [self.database.with_name(self.database.name + end) for end in ("", "-wal", "-shm")]
 
     def _make(self) -> None:
         if not self.path.is_dir():

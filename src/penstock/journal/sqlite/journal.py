@@ -60,12 +60,15 @@ class SqliteJournal:
         self._log = log or (lambda line: None)
         self._accept_loss = accept_loss
         self._refusal: PenstockError | None = None
+        self._removes = False
         self._folder = Folder(folder)
         self._reading = Translation(writing=False)
         self._writing = Translation(writing=True, stop=self._stop)
         try:
             self._writer, self._mark, self._seq = open_checked(self._folder, vfs, accept_loss, self._log)
         except BaseException:
+            if self._folder.is_new:
+                self._folder.remove()
             self._folder.release()
             raise
         self._fact_bytes = self._snapshot_bytes = 0
@@ -150,6 +153,10 @@ class SqliteJournal:
         except JournalFullError:  # deleting needs a little space as well
             return self._reserve.release()
 
+    def remove_if_new(self) -> None:
+        """For a start that came to nothing: closing removes the store again, unless it was there before."""
+        self._removes = self._folder.is_new
+
     def close(self) -> None:
         if isinstance(self._refusal, UnavailableError):  # closed before
             return
@@ -167,6 +174,8 @@ class SqliteJournal:
                     close_untouched(self._writer)
         finally:
             self._mark.close()
+            if self._removes:
+                self._folder.remove()
             self._folder.release()
 
     # -- inside ----------------------------------------------------------------------------------------------------
