@@ -20,7 +20,7 @@ PUBLIC = "__init__"  # penstock/__init__.py: the public names
 BELOW_ENGINE = {"errors", "broker", "journal"}
 BELOW_DOORS = BELOW_ENGINE | {"engine", "wire"}
 BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "spark", "pubsub", "settings"}
-BELOW_CLI = BELOW_ASSEMBLY | {"assembly", "server"}
+BELOW_CLI = BELOW_ASSEMBLY | {"admin", "assembly", "server"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": {"errors"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
+    "admin": {"errors"},  # a client: it reaches the server as everybody's programs do
     "memory": set(),
     "banner": {"doors", "settings"},
     "logs": {"settings"},

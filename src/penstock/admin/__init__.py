@@ -1,0 +1,1 @@
+"""The admin API of a server, for programs: `penstock.admin.client`."""

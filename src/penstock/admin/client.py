@@ -1,0 +1,224 @@
+"""A client of the admin API: blocking, standard library only, errors as in the rest of Penstock.
+
+    with Client("127.0.0.1:8090") as client:
+        client.post("/topics", {"name": "orders"})
+        for topic in client.pages("/topics", "topics", search="ord"):
+            print(topic["name"], topic["messages"])
+
+A client is for one thread at a time. It keeps a connection between calls; a stream has its own.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from penstock import errors
+
+BASE = "/admin/v1"
+TIMEOUT_SECONDS = 90.0  # more than the longest wait of a pull
+KEPT_SECONDS = 20.0  # less than a server keeps a connection that nothing is asked on
+READ_BYTES = 64 << 10
+LINE_BYTES_MAX = 64 << 20  # a message of 10 MiB in Base64 is far below it
+
+KINDS: dict[int, type[errors.PenstockError]] = {
+    400: errors.InvalidArgumentError,
+    401: errors.PermissionDeniedError,
+    403: errors.PermissionDeniedError,
+    404: errors.NotFoundError,
+    405: errors.InvalidArgumentError,
+    409: errors.AlreadyExistsError,
+    412: errors.FailedPreconditionError,
+    413: errors.ResourceExhaustedError,
+    415: errors.InvalidArgumentError,
+    429: errors.ResourceExhaustedError,
+    503: errors.UnavailableError,
+}
+
+
+class UnreachableError(errors.UnavailableError):
+    """The server cannot be reached."""
+
+
+def error_of(status: int, message: str) -> errors.PenstockError:
+    """The error that an answer with this status means."""
+    kind = KINDS.get(status) or (errors.InvalidArgumentError if 400 <= status < 500 else errors.InternalError)
+    return kind(message or f"The server answered {status}")
+
+
+def path_of(*parts: object) -> str:
+    """`path_of("topics", "projects/p/topics/t", "messages")`: a path, with every part one segment."""
+    return "".join(f"/{quote(str(part), safe='')}" for part in parts)
+
+
+class Client:
+    def __init__(self, address: str, token: str | None = None, *, timeout: float = TIMEOUT_SECONDS) -> None:
+        """`address`: host:port, or a URL such as https://host where something before the server speaks TLS."""
+        place = urlsplit(address if "://" in address else f"http://{address}")
+        try:
+            self._host, self._port = place.hostname or "", place.port
+        except ValueError:
+            self._host, self._port = "", None
+        if place.scheme not in ("http", "https") or not self._host or place.path.strip("/") or place.query:
+            raise errors.InvalidArgumentError(f"Not an address: {address}. Give HOST:PORT")
+        self._tls = ssl.create_default_context() if place.scheme == "https" else None
+        self.url = f"{place.scheme}://{place.netloc.rpartition('@')[2]}"
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._timeout = timeout
+        self._kept: http.client.HTTPConnection | None = None
+        self._used_at = 0.0
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    # ------------------------------------------------------------------ calls
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self._call("GET", path, query)
+
+    def post(self, path: str, body: object = None, **query: Any) -> Any:
+        return self._call("POST", path, query, body)
+
+    def patch(self, path: str, body: object, **query: Any) -> Any:
+        return self._call("PATCH", path, query, body)
+
+    def delete(self, path: str, **query: Any) -> Any:
+        return self._call("DELETE", path, query)
+
+    def pages(self, path: str, key: str, **query: Any) -> Iterator[Any]:
+        """Every item of a list, page by page: `key` is where the answer has them."""
+        while True:
+            page = self.get(path, **query)
+            yield from page[key]
+            if not page.get("next_page_token"):
+                return
+            query["page_token"] = page["next_page_token"]
+
+    def stream(self, path: str, *, body: object = None, **query: Any) -> Iterator[Any]:
+        """The lines of an answer as they come, decoded; with a body it is a POST. Leaving it ends the answer."""
+        for line in self._lines("GET" if body is None else "POST", path, query, body):
+            if line:
+                yield json.loads(line)
+
+    def events(self, path: str, **query: Any) -> Iterator[tuple[str, Any]]:
+        """Server-sent events as they come: kind and data. Leaving it ends the answer."""
+        kind = "message"
+        for line in self._lines("GET", path, query, None):
+            name, _, value = line.partition(b":")
+            if name == b"event":
+                kind = value.strip().decode()
+            elif name == b"data":
+                yield kind, json.loads(value)
+            elif not line:
+                kind = "message"
+
+    # ------------------------------------------------------------------ requests
+
+    def _call(self, method: str, path: str, query: Mapping[str, Any], body: object = None) -> Any:
+        if time.monotonic() - self._used_at > KEPT_SECONDS:
+            self.close()
+        connection = self._kept or self._connect()
+        self._kept = None  # kept again after a whole answer
+        try:
+            with self._reaching():
+                response = self._ask(connection, method, path, query, body)
+                answer = response.read()
+        except errors.PenstockError:
+            connection.close()
+            raise
+        self._kept, self._used_at = connection, time.monotonic()  # it connects again by itself, if it was closed
+        _check(response, answer)
+        return json.loads(answer) if answer else None
+
+    def _lines(self, method: str, path: str, query: Mapping[str, Any], body: object) -> Iterator[bytes]:
+        with closing(self._connect()) as connection:
+            with self._reaching():
+                response = self._ask(connection, method, path, query, body)
+                if response.status >= 400:
+                    _check(response, response.read())
+            rest = b""
+            while part := self._read(response):
+                *lines, rest = (rest + part).split(b"\n")
+                yield from lines
+                if len(rest) > LINE_BYTES_MAX:
+                    raise errors.ResourceExhaustedError("The server sent a line that is too long")
+            if rest:
+                yield rest
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        with self._reaching():
+            return response.read1(READ_BYTES)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._tls is not None:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+
+    def _ask(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        body: object,
+    ) -> http.client.HTTPResponse:
+        given = {name: _text(value) for name, value in query.items() if value is not None}
+        target = f"{BASE}{path}{'?' if given else ''}{urlencode(given)}"
+        if body is None:
+            connection.request(method, target, headers=self._headers)
+        else:
+            headers = {**self._headers, "Content-Type": "application/json"}
+            connection.request(method, target, json.dumps(body).encode(), headers)
+        return connection.getresponse()
+
+    def _reaching(self) -> _Reaching:
+        return _Reaching(self.url)
+
+
+class _Reaching:
+    """What goes wrong between here and the server, as one error."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TimeoutError):
+            raise UnreachableError(f"The server at {self._url} does not answer") from error
+        if isinstance(error, http.client.IncompleteRead | http.client.RemoteDisconnected | ConnectionResetError):
+            raise UnreachableError(f"The server at {self._url} ended the connection before its answer") from error
+        if isinstance(error, OSError):
+            reason = (error.strerror or type(error).__name__).lower()
+            raise UnreachableError(f"Cannot reach the server at {self._url}: {reason}") from error
+        if isinstance(error, http.client.HTTPException | UnicodeError):
+            raise UnreachableError(f"What answers at {self._url} is not a Penstock server") from error
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check(response: http.client.HTTPResponse, answer: bytes) -> None:
+    if response.status < 400:
+        return
+    try:
+        message = str(json.loads(answer)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        message = ""
+    raise error_of(response.status, message)

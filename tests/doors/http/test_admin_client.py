@@ -1,0 +1,115 @@
+"""The client of the admin API, against a real door and against what is none."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from penstock import errors
+from penstock.admin.client import Client, UnreachableError, error_of, path_of
+from penstock.doors.http.errors import STATUSES
+from penstock.doors.http.options import HttpOptions
+from tests.doors.http.harness import Harness
+
+
+@pytest.fixture
+def admin() -> Iterator[Harness]:
+    with Harness() as harness:
+        yield harness
+
+
+@pytest.fixture
+def client(admin: Harness) -> Iterator[Client]:
+    with Client(admin.door.address) as client:
+        yield client
+
+
+def test_calls_give_what_the_server_says(client: Client) -> None:
+    made = client.post("/topics", {"name": "orders"})
+    assert made["id"] == "orders"
+    assert client.patch("/topics/orders", {"retention_seconds": 5})["retention_seconds"] == 5
+    assert client.get(path_of("topics", "projects/penstock/topics/orders"))["id"] == "orders"
+    assert client.delete("/topics/orders") is None
+    with pytest.raises(errors.NotFoundError, match=r"^Topic not found: projects/penstock/topics/orders$"):
+        client.get("/topics/orders")
+    assert client.get("/topics", search=None)["topics"] == [], "what is None is not asked"
+
+
+def test_pages_give_every_item_of_a_list(client: Client) -> None:
+    for number in range(7):
+        client.post("/topics", {"name": f"t{number}"})
+    assert [each["id"] for each in client.pages("/topics", "topics", page_size=3)] == [f"t{n}" for n in range(7)]
+
+
+def test_errors_are_those_of_the_tree(client: Client) -> None:
+    with pytest.raises(errors.InvalidArgumentError, match=r"^page_size must be a whole number, at most 1000$"):
+        client.get("/topics", page_size=10_000)
+    client.post("/topics", {"name": "t"})
+    with pytest.raises(errors.AlreadyExistsError):
+        client.post("/topics", {"name": "t"})
+    for kind, status in STATUSES.items():
+        if status not in (500,):
+            assert type(error_of(status, "why")) is kind
+    assert type(error_of(500, "")) is errors.InternalError
+    assert type(error_of(418, "tea")) is errors.InvalidArgumentError
+
+
+def test_a_token_is_shown_and_a_wrong_one_is_refused() -> None:
+    with Harness(HttpOptions(tokens=("good",), read_tokens=("r",))) as harness:
+        with Client(harness.door.address, "good") as client:
+            client.post("/topics", {"name": "t"})
+        with Client(harness.door.address, "r") as client:
+            assert client.get("/topics")["total"] == 1
+            with pytest.raises(errors.PermissionDeniedError, match=r"^This token may only read\.$"):
+                client.delete("/topics/t")
+        with Client(harness.door.address) as client, pytest.raises(errors.PermissionDeniedError, match="token is need"):
+            client.get("/topics")
+
+
+def test_one_connection_serves_all_calls(admin: Harness, client: Client) -> None:
+    for _ in range(3):
+        client.get("/topics")
+        with pytest.raises(errors.NotFoundError):
+            client.get("/topics/none")
+    assert len(list(admin.door._server.connections)) == 1
+
+
+@pytest.mark.parametrize("address", ["", "ftp://host", "host:port", "http://", "http://h/path", "http://h?x=1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(errors.InvalidArgumentError, match=r"^Not an address"):
+        Client(address)
+
+
+def test_a_server_that_is_not_there_is_said_so() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(UnreachableError, match=f"^Cannot reach the server at http://{address}: connection refused$"):
+        Client(address).get("/topics")
+
+
+@pytest.mark.parametrize(
+    ("sends", "sentence"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n", "is not a Penstock server"),
+        (b"", "ended the connection before its answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "ended the connection before its answer"),
+    ],
+)
+def test_something_else_at_the_address_is_said_so(sends: bytes, sentence: str) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(sends)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(UnreachableError, match=sentence):
+            Client(f"127.0.0.1:{server.getsockname()[1]}").get("/topics")
+        thread.join()
