@@ -20,6 +20,9 @@ class Listed(NamedTuple):
 
 
 SECTIONS: dict[str, dict[str, Listed]] = {
+    "Look": {
+        "topics": Listed("topics:app", "List, create, show, change and delete topics."),
+    },
     "The server": {
         "serve": Listed("serve:serve", "Run the server."),
         "azurite": Listed("azurite:azurite", "Serve Azure queues alone, with Azurite's flags."),
@@ -29,6 +32,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "pipeline": Listed("pipeline:app", "Run data pipelines on Spark."),
     },
     "This command": {
+        "context": Listed("contexts:app", "Names for servers: an address with a token and a project."),
         "version": Listed("version:version", "Print the version."),
     },
 }

@@ -14,8 +14,12 @@ class WrongUsageError(InvalidArgumentError):
 
 
 def exit_code(error: PenstockError) -> int:
-    codes = {WrongUsageError: WRONG_USAGE, NotFoundError: NOT_FOUND, UnavailableError: UNREACHABLE}
-    return codes.get(type(error), FAILED)
+    codes: dict[type[PenstockError], int] = {
+        WrongUsageError: WRONG_USAGE,
+        NotFoundError: NOT_FOUND,
+        UnavailableError: UNREACHABLE,
+    }
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), FAILED)
 
 
 def complain(sentence: str) -> None:

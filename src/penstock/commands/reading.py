@@ -1,0 +1,163 @@
+"""`penstock peek`, `tail` and `search`: look at messages and consume nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from typing import Annotated, Any
+
+import typer
+
+from penstock.commands.exits import NOT_FOUND, WrongUsageError
+from penstock.commands.progress import Progress
+from penstock.commands.session import Filter, JsonPath, Session, Template, Text, Topic, on_server, path_of
+from penstock.commands.times import Window, local_now, window
+
+PAGE = 1000
+Start = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--start",
+        "-o",
+        metavar="START",
+        help="beginning, end, 100, -100 (the last 100), @-10m, @2026-11-15T10:00Z; -o s@TIME -o e@TIME: between.",
+    ),
+]
+FollowedTemplate = Annotated[
+    str | None,
+    typer.Option("--format", "-F", metavar="TEMPLATE", help="How to write a message: '%t %o %k %s\\n'."),
+]
+
+
+@on_server
+def peek(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="TOPIC", help="Or a subscription, with --sub.")],
+    *,
+    start: Start = None,
+    most: Annotated[int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many.", min=1)] = 10,
+    sub: Annotated[bool, typer.Option("--sub", "-s", help="What the next pull of a subscription would give.")] = False,
+    where: JsonPath = None,
+    text: Text = None,
+    filter_: Filter = None,
+    template: Template = None,
+) -> None:
+    """Show messages of a topic, by default its last ten, without consuming them.
+
+    penstock peek orders -o 100 -n 5
+    penstock peek orders -o @-10m
+    penstock peek orders --sub
+    """
+    if sub:
+        if start or where or text or filter_:
+            raise WrongUsageError("--sub shows what comes next: it goes with no start and no condition")
+        for message in session.get(path_of("subscriptions", name, "messages"), max=most)["messages"]:
+            session.output.message(message)
+        return
+    chosen = window(start or [], local_now(), Window(first=-most))
+    query = _query(session, name, chosen) | _conditions(filter_, text, where)
+    for message in _read(session, name, query, most):
+        session.output.message(message)
+
+
+@on_server
+def tail(
+    session: Session,
+    topic: Topic,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", help="Begin so many before the end.", min=0)] = 10,
+    start: Start = None,
+    exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="End at the end, as without -f.")] = False,
+    most: Annotated[int, typer.Option("--count", "-c", metavar="N", help="End after so many; 0: never.", min=0)] = 0,
+    where: JsonPath = None,
+    text: Text = None,
+    filter_: Filter = None,
+    template: FollowedTemplate = None,
+) -> None:
+    """Show the end of a topic and, with -f, what comes, without consuming anything.
+
+    penstock tail -f orders
+    penstock tail orders -n 100 --filter 'attributes.kind = "paid"'
+    penstock tail orders -o s@-1h -o e@-30m -F '%T %s\\n'
+    """
+    default = Window(first=-lines) if lines else Window(at_end=True)
+    query = _query(session, topic, window(start or [], local_now(), default))
+    follows = follow and not exit_at_end
+    found = _stream(session, topic, query | _conditions(filter_, text, where), follow=follows)
+    with closing(found):
+        for number, message in enumerate(found, 1):
+            session.output.message(message)
+            if number == most:
+                break
+
+
+@on_server
+def search(
+    session: Session,
+    topic: Topic,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="In body or attributes.")] = None,
+    *,
+    where: JsonPath = None,
+    filter_: Filter = None,
+    start: Start = None,
+    most: Annotated[int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many; 0: all.", min=0)] = 0,
+    template: Template = None,
+) -> None:
+    """Search a topic from its beginning, by text, attributes or a place in JSON bodies, and show what is found.
+
+    It shows what it finds as it finds it; Ctrl-C ends it. The exit code is 3 where nothing was found.
+
+      penstock search orders 4711
+      penstock search orders --where '$.customer.id=17' -o @-1h
+      penstock search orders --filter 'hasPrefix(attributes.kind, "pay")' --json
+    """
+    conditions = _conditions(filter_, text, where)
+    if not conditions:
+        raise WrongUsageError("Give a TEXT, --filter or --where to search for")
+    query = _query(session, topic, window(start or [], local_now(), Window(first=0)))
+    number = 0
+    with closing(_stream(session, topic, query | conditions, bar="Searching")) as found:
+        for number, message in enumerate(found, 1):
+            session.output.message(message)
+            if number == most:
+                break
+    if not number:
+        if sys.stderr.isatty():
+            print("Nothing was found.", file=sys.stderr)
+        raise typer.Exit(NOT_FOUND)
+
+
+def _query(session: Session, topic: str, chosen: Window) -> dict[str, Any]:
+    next_offset = session.get(path_of("topics", topic))["next_offset"] if chosen.at_end else 0
+    return chosen.query(next_offset)
+
+
+def _conditions(filter_: str | None, text: str | None, where: str | None) -> dict[str, Any]:
+    given = {"filter": filter_, "text": text, "json": where}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _read(session: Session, topic: str, query: dict[str, Any], most: int) -> Iterator[dict[str, Any]]:
+    """Page by page: an answer may stop short of what was asked for, and says where to go on."""
+    path, left = path_of("topics", topic, "messages"), most
+    while left > 0:
+        page = session.get(path, **query, max=min(PAGE, left))
+        yield from page["messages"]
+        left -= len(page["messages"])
+        if page["complete"]:
+            return
+        query = {name: value for name, value in query.items() if name != "at"} | {"from": page["next_offset"]}
+
+
+def _stream(
+    session: Session, topic: str, query: dict[str, Any], *, follow: bool = False, bar: str = ""
+) -> Generator[dict[str, Any], None, None]:
+    with Progress(bar) as progress:
+        lines = session.stream(path_of("topics", topic, "stream"), **query, follow=follow)
+        for line in lines:
+            if "progress" not in line:
+                yield line
+            elif bar:
+                progress.at(line["progress"].get("scanned", 0), line["progress"].get("total"))
