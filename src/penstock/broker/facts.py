@@ -13,10 +13,11 @@ from penstock.broker.model import SubscriptionOptions, TopicOptions
 
 
 class StoreNamed(NamedTuple):
-    """A store got its identity, once and for ever: at its birth, or when a release that has them first opened it."""
+    """A store got its identity: at its birth, when a release that has them first opened it, or as a restored copy."""
 
     identity: str  # 32 hexadecimal digits, no secret
     secret: bytes  # the key of what is computed and must not be guessed
+    renewed: bool = False  # a copy: the ids of all its messages change with it
 
 
 class TopicCreated(NamedTuple):

@@ -59,8 +59,7 @@ class Ledger:
             at = max(at, getattr(fact, "at", 0))
         self.recovered_at = max([at, *(subscription.used_at for subscription in self.state.subscriptions.values())])
         if not self.state.identity:
-            secret = b"".join(self.draw().to_bytes(8, "big") for _ in range(2))
-            self.emit(StoreNamed(f"{self.draw():016x}{self.draw():016x}", secret))
+            self.emit(named_store(self.draw))
 
     def count_on_from(self, former: Ledger) -> None:
         """Take over the counters of the ledger this one replaces: they only ever grow."""
@@ -92,3 +91,9 @@ class Ledger:
         if message is None:
             return self.cache.need(topic.number, offset, topic.tail, topic.mean_bytes())
         return message
+
+
+def named_store(draw: Draw, *, renewed: bool = False) -> StoreNamed:
+    """A new identity with its secret."""
+    secret = b"".join(draw().to_bytes(8, "big") for _ in range(2))
+    return StoreNamed(f"{draw():016x}{draw():016x}", secret, renewed)

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.broker import facts as f
 from penstock.broker.dump import SnapshotDump, StateDump
+from penstock.broker.names import first_id
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.errors import NotFoundError
@@ -59,6 +60,8 @@ class State:
         self.identity, self.secret = fact.identity, fact.secret
         for topic in self.topics.values():
             self._identify(topic)
+            if fact.renewed:
+                topic.first_id = first_id(fact.identity, topic.number)
 
     def create_topic(self, fact: f.TopicCreated) -> None:
         self._add_topic(Topic(fact))

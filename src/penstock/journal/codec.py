@@ -28,7 +28,7 @@ Row: TypeAlias = tuple[Any, ...]
 _Record = TypeVar("_Record")
 
 _NUMBERS: dict[type[Any], int] = {kind: number for number, kind in FACTS.items()}
-_FACTS, _BATCHES, _SNAPSHOTS = b"f", b"b", b"s"
+FACTS_ROW, BATCH_ROW, SNAPSHOT_ROW = b"f", b"b", b"s"
 _key = Struct(">cqqq").pack
 _encode = msgspec.msgpack.Encoder().encode
 _facts = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw]])
@@ -79,29 +79,29 @@ def _decode(decoder: msgspec.msgpack.Decoder[_Record], body: bytes, what: str) -
 
 
 def seal_facts(seq: int, body: bytes) -> Row:
-    return seq, _checksum(_FACTS, seq, body), body
+    return seq, _checksum(FACTS_ROW, seq, body), body
 
 
 def seal_snapshot(seq: int, body: bytes) -> Row:
-    return seq, _checksum(_SNAPSHOTS, seq, body), body
+    return seq, _checksum(SNAPSHOT_ROW, seq, body), body
 
 
 def seal_batch(batch: Batch) -> Row:
     topic, first, messages = batch
     body = encode_messages(messages)
     key, until, last_at = log_key(topic, first), first + len(messages), messages[-1].publish_time
-    return key, until, last_at, _checksum(_BATCHES, key, body, until, last_at), body
+    return key, until, last_at, _checksum(BATCH_ROW, key, body, until, last_at), body
 
 
 def open_facts(row: Row) -> list[Fact]:
     seq, crc, body = row
-    _check(_FACTS, f"the facts of commit {seq}", crc, body, seq)
+    _check(FACTS_ROW, f"the facts of commit {seq}", crc, body, seq)
     return decode_facts(body)
 
 
 def open_snapshot(row: Row) -> StateDump:
     seq, crc, body = row
-    _check(_SNAPSHOTS, f"the snapshot of commit {seq}", crc, body, seq)
+    _check(SNAPSHOT_ROW, f"the snapshot of commit {seq}", crc, body, seq)
     return decode_dump(body)
 
 
@@ -112,7 +112,7 @@ def open_batch(row: Row) -> list[Message]:
 
 def check_batch(row: Row) -> None:
     key, until, last_at, crc, body = row
-    _check(_BATCHES, f"messages {first_of(key)} and later of topic {topic_of(key)}", crc, body, key, until, last_at)
+    _check(BATCH_ROW, f"messages {first_of(key)} and later of topic {topic_of(key)}", crc, body, key, until, last_at)
 
 
 def require_between(key: int, low: int, high: int) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 
 from penstock.broker.model import Message
-from penstock.errors import DamagedStoreError
+from penstock.errors import DamagedStoreError, FailedPreconditionError
 from penstock.journal.floors import GONE, Floors
 from penstock.journal.port import Commit, Recovered
 
@@ -62,6 +62,9 @@ class MemoryJournal:
 
     def maintain(self) -> bool:
         return False
+
+    def backup_command(self) -> Sequence[str]:
+        raise FailedPreconditionError("This server keeps everything in memory: there is nothing on disk to back up.")
 
     def close(self) -> None:
         self._logs.clear()

@@ -8,7 +8,8 @@ a time (the writer); `read` and `find` by any thread, for committed messages onl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
 from penstock.broker.dump import StateDump
 from penstock.broker.facts import Fact
@@ -78,6 +79,13 @@ class Journal(Protocol):
     def full(self) -> bool:
         """Whether the journal asks for no new messages, so that acks still fit."""
 
+    def backup_command(self) -> Sequence[str]:
+        """The module and arguments with which Python copies this store while it is in use, in a process of its own.
+
+        The folder of the backup is one more argument; what the process prints is told in `journal/backup/process.py`.
+        FailedPreconditionError: nothing is stored.
+        """
+
     def close(self) -> None:
         """Release everything; a journal that was closed can be opened again by a new one."""
 
@@ -109,3 +117,59 @@ class LogReader(Protocol):
         """The first offset from `low` on at or behind a position in bytes, `high` if there is none below it."""
 
     def close(self) -> None: ...
+
+
+class StoreRows(Protocol):
+    """The sealed rows of a store (`codec.py`) for a backup, while its writer goes on. For one thread.
+
+    Each call looks at the store as it is at that moment and gives a slice; inside `view` all look at one commit.
+    """
+
+    def view(self) -> AbstractContextManager[None]: ...
+
+    def last_commit(self) -> int: ...
+
+    def snapshot(self) -> tuple[Any, ...] | None:
+        """The newest."""
+
+    def facts(self, after: int) -> list[tuple[Any, ...]]:
+        """Of commits above `after` that are still there, in order; none: there are no more."""
+
+    def batches(self, topic: int, first: int) -> list[tuple[Any, ...]]:
+        """Batches of a topic that begin at `first` or later, in order; none: there are no more."""
+
+    def next_batch(self, topic: int, first: int) -> BatchSeal | None:
+        """The first batch at or behind a place, in this topic or the ones that follow."""
+
+    def size_bytes(self) -> int:
+        """About how much there is."""
+
+    def close(self) -> None: ...
+
+
+class BackupProgress(NamedTuple):
+    step: str  # "copying", then "checking"
+    bytes: int
+    total_bytes: int  # about
+
+
+class BackupReport(NamedTuple):
+    """A backup that is written and checked."""
+
+    number: int  # in its folder, from 1 on
+    time: str  # when it was begun
+    commit: int  # the last one that is in it
+    topics: int
+    messages: int
+    files: int
+    copied_bytes: int
+    taken_over_bytes: int  # from the backup before
+
+
+class BatchSeal(NamedTuple):
+    """A stored batch without its body."""
+
+    topic: int
+    first: int
+    until: int
+    crc: int

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import FailedPreconditionError, UnavailableError
 
+UNFINISHED = "restoring"  # a folder in which a restore that was interrupted left its work
+
 
 class Folder:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, unfinished: bool = False) -> None:
         self.path = path.absolute()
+        left = self.path / UNFINISHED
+        if left.exists() and not unfinished and not database_in(self.path).exists():
+            raise FailedPreconditionError(
+                f"A restore into {self.path} was not finished: run it again, or remove {left}."
+            )
         self.database = database_in(self.path)
         self.mark = self.path / "mark"
         self.reserve = self.path / "reserve"
@@ -30,6 +38,8 @@ class Folder:
             raise UnavailableError(f"The data folder {self.path} cannot be used: {error.strerror}.") from error
         self._hold()
         self.is_new = not (self.database.exists() or self.mark.exists())
+        if not unfinished:
+            shutil.rmtree(left, ignore_errors=True)  # of a restore that was all but done
 
     def remove(self) -> None:
         """Undo what opening a new store made: its files, and the folders that hold nothing else."""

@@ -8,7 +8,7 @@ what the disk kept.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,9 @@ class SqliteJournal:
                 return self._chores.slice()
         except JournalFullError:  # deleting needs a little space as well
             return self._reserve.release()
+
+    def backup_command(self) -> Sequence[str]:
+        return ["penstock.journal.sqlite.backup", str(self._folder.path)]
 
     def remove_if_new(self) -> None:
         """For a start that came to nothing: closing removes the store again, unless it was there before."""

@@ -81,3 +81,10 @@ SELECT id, until, length(body) FROM batches WHERE id BETWEEN ? AND ? ORDER BY id
 
 -- drop_batches_between --
 DELETE FROM batches WHERE id BETWEEN ? AND ?
+
+-- batches_from --
+SELECT id, until, last_at, crc, body FROM batches WHERE id BETWEEN ? AND ? ORDER BY id
+
+-- next_seal --
+-- Without the body, which is not loaded.
+SELECT id, until, crc FROM batches WHERE id >= ? ORDER BY id LIMIT 1

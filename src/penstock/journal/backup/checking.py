@@ -1,0 +1,122 @@
+"""Reading a backup back: every checksum, the state it recovers to, and that no message of that state is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.broker.facts import Fact
+from penstock.broker.state import State
+from penstock.errors import DamagedStoreError
+from penstock.journal.backup.manifest import Manifest, RowFile, Run
+from penstock.journal.backup.rows import damaged, read_rows, require_file
+from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, check_batch, open_facts, open_snapshot
+
+
+class Recovery:
+    """The state that rows of snapshots and facts lead to, and the store's time then."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.commit = 0
+        self.crc = 0  # of the last facts
+        self.at = 0
+
+    def begin(self, snapshot: Row) -> None:
+        dump = open_snapshot(snapshot)
+        self.state, self.commit, self.at = State.load(dump), snapshot[0], dump.at
+
+    def add(self, facts: Row) -> list[Fact]:
+        """The facts of the next commit, applied."""
+        found = open_facts(facts)
+        if facts[0] != self.commit + 1:
+            raise DamagedStoreError(f"The store is damaged: commit {self.commit + 1} is missing.")
+        for fact in found:
+            self.state.apply(fact)
+            self.at = max(self.at, getattr(fact, "at", 0))
+        self.commit, self.crc = facts[0], facts[1]
+        return found
+
+
+class Checked(NamedTuple):
+    """A backup that is whole."""
+
+    manifest: Manifest
+    recovery: Recovery
+
+    def needed(self, run: Run) -> bool:
+        return is_needed(self.recovery.state, run)
+
+
+def check_backup(
+    manifest: Manifest,
+    folder: Path,
+    *,
+    unread: Iterable[str] = (),  # files whose content is not read, because an earlier check did
+    progress: Callable[[int], None] = lambda size: None,
+) -> Checked:
+    """That a backup can be restored; what is wrong with it is a DamagedStoreError that names the file."""
+    recovery = Recovery()
+    skipped = set(unread)
+    for file in manifest.files:
+        require_file(folder, file)
+    for file in manifest.state:
+        _recover(folder, file, recovery)
+        progress(file.bytes)
+    for file in manifest.batches:
+        if file.name not in skipped:
+            _check_batches(folder, file)
+            progress(file.bytes)
+    state = recovery.state
+    if (state.identity, recovery.commit, recovery.crc) != (manifest.store, manifest.commit, manifest.crc):
+        raise DamagedStoreError("The backup is damaged: its files lead to another store or commit than its manifest.")
+    require_messages(state, [run for file in manifest.batches for run in file.runs])
+    return Checked(manifest, recovery)
+
+
+def is_needed(state: State, run: Run) -> bool:
+    topic = state.topics.get(run.topic)
+    return topic is not None and run.until > topic.head
+
+
+def require_messages(state: State, runs: Iterable[Run]) -> None:
+    """That every message the state knows of is there, and none that it does not know."""
+    reached = {topic.number: topic.head for topic in state.topics.values()}
+    for run in sorted(runs, key=lambda run: (run.topic, run.first)):
+        if is_needed(state, run) and run.first <= reached[run.topic]:
+            reached[run.topic] = max(reached[run.topic], run.until)
+    for topic in state.topics.values():
+        if reached[topic.number] != topic.tail:
+            raise DamagedStoreError(
+                f"The backup is damaged: topic {topic.number} has messages up to offset {reached[topic.number]}, "
+                f"not {topic.tail}."
+            )
+
+
+def _recover(folder: Path, file: RowFile, recovery: Recovery) -> None:
+    try:
+        for kind, row in read_rows(folder, file):
+            if kind == SNAPSHOT_ROW:
+                recovery.begin(row)
+            elif kind == FACTS_ROW:
+                recovery.add(row)
+            else:
+                raise damaged(file)
+    except (DamagedStoreError, KeyError) as error:
+        raise _named(error, file) from error
+
+
+def _check_batches(folder: Path, file: RowFile) -> None:
+    try:
+        for kind, row in read_rows(folder, file):
+            if kind != BATCH_ROW:
+                raise damaged(file)
+            check_batch(row)
+    except DamagedStoreError as error:
+        raise _named(error, file) from error
+
+
+def _named(error: Exception, file: RowFile) -> DamagedStoreError:
+    """The file is what an operator can do something about, not the row."""
+    return error if isinstance(error, DamagedStoreError) and file.name in error.message else damaged(file)

@@ -1,0 +1,51 @@
+"""How a backup touches the disk: few operations, each in one place, so that a test can cut the power after any."""
+
+from __future__ import annotations
+
+import os
+from io import FileIO
+from pathlib import Path
+
+LEFT_BYTES = 64 << 20  # of the disk, for others: the store may be on it
+
+
+class Disk:
+    def create(self, path: Path) -> FileIO:
+        """A new file, private to its owner."""
+        return FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def write(self, file: FileIO, content: bytes) -> None:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[file.write(rest) :]
+
+    def sync(self, file: FileIO) -> None:
+        os.fdatasync(file.fileno())
+
+    def forget_cached(self, file: FileIO) -> None:
+        """So that whoever reads the file next reads the disk, and the broker keeps its place in memory."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def rename(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def make_folder(self, path: Path) -> None:
+        if not path.is_dir():
+            path.mkdir(mode=0o700, parents=True)
+            self.sync_folder(path.parent)
+
+    def sync_folder(self, path: Path) -> None:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def has_room(self, path: Path) -> bool:
+        """Whether so much is left that others who write to this disk do not have to stop."""
+        usage = os.statvfs(path)
+        return usage.f_bavail >= min(LEFT_BYTES // usage.f_frsize, usage.f_blocks // 20)

@@ -1,0 +1,98 @@
+"""The folder of a backup: written by one process at a time, and nothing in it is touched that is not ours."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from penstock.errors import FailedPreconditionError, NotFoundError, ResourceExhaustedError, UnavailableError
+from penstock.journal.backup.disk import Disk
+from penstock.journal.backup.manifest import NEW_NAME, Manifest, read_manifest
+from penstock.journal.backup.rows import require_file
+
+LOCK = "lock"
+ROWS = re.compile(r"(?:messages|state)-(\d{6,})\.rows")
+
+
+@contextmanager
+def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
+    """The backup that is there, if there is one; what an interrupted run left behind is removed."""
+    made = not folder.exists()
+    try:
+        disk.make_folder(folder)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _hold(lock)
+            earlier = _earlier(folder)
+            _remove_rest(folder, earlier, disk)
+            yield earlier
+        except BaseException:
+            if made:
+                _remove_made(folder)
+            raise
+        finally:
+            os.close(lock)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _no_room() from error
+        raise UnavailableError(f"The backup cannot be written: {error.strerror}.") from error
+
+
+def number_of(name: str) -> int:
+    """Of a file of rows."""
+    found = ROWS.fullmatch(name)
+    return int(found[1]) if found else 0
+
+
+def require_room(folder: Path, disk: Disk) -> None:
+    if not disk.has_room(folder):
+        raise _no_room()
+
+
+def _no_room() -> ResourceExhaustedError:
+    return ResourceExhaustedError("There is no room for the backup on its disk; what was there before is as it was.")
+
+
+def _hold(lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise FailedPreconditionError("Another backup into this folder is running.") from error
+
+
+def _earlier(folder: Path) -> Manifest | None:
+    try:
+        manifest = read_manifest(folder)
+    except NotFoundError:
+        if any(not _is_ours(entry) for entry in folder.iterdir()):
+            raise FailedPreconditionError(
+                "This folder holds other files; name one that is new, or empty, or holds a backup."
+            ) from None
+        return None
+    for file in manifest.files:
+        require_file(folder, file)
+    return manifest
+
+
+def _remove_rest(folder: Path, earlier: Manifest | None, disk: Disk) -> None:
+    known = {file.name for file in earlier.files} if earlier else set()
+    for entry in folder.iterdir():
+        if _is_ours(entry) and entry.name != LOCK and entry.name not in known:
+            disk.remove(entry)
+
+
+def _remove_made(folder: Path) -> None:
+    """A folder that holds nothing is of no use to anybody."""
+    with suppress(OSError):
+        if {entry.name for entry in folder.iterdir()} == {LOCK}:
+            (folder / LOCK).unlink()
+            folder.rmdir()
+
+
+def _is_ours(entry: Path) -> bool:
+    return entry.name in (LOCK, NEW_NAME) or ROWS.fullmatch(entry.name) is not None

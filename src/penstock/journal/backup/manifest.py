@@ -1,0 +1,83 @@
+"""The manifest: what a backup consists of. A file that it does not name is no part of the backup.
+
+Two lines: the record as JSON, and the SHA-256 of that line. It is replaced in one step, after everything it names is on
+disk; so at any moment a folder holds one whole backup, or none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import DamagedStoreError, FailedPreconditionError, NotFoundError
+from penstock.journal.backup.disk import Disk
+
+NAME = "manifest"
+NEW_NAME = "manifest.new"
+FORMAT = 1
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Consecutive messages of a topic within one file, and the seal of the last batch of them."""
+
+    topic: int
+    first: int
+    until: int
+    last: int  # the first offset of the last batch
+    crc: int  # of that batch
+
+
+class RowFile(msgspec.Struct, frozen=True):
+    name: str
+    bytes: int
+    sha256: str
+    rows: int
+    runs: list[Run] = []  # of messages; a file of state has none
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    format: int
+    store: str  # its identity
+    number: int  # of the backup in this folder, from 1 on
+    at: int  # the store's time, in nanoseconds
+    time: str  # when the backup was begun, for people
+    commit: int  # the last one that is in it
+    crc: int  # of the facts of that commit
+    topics: int
+    messages: int
+    state: list[RowFile]  # a snapshot and the facts that follow it, or all facts
+    batches: list[RowFile]
+
+    @property
+    def files(self) -> list[RowFile]:
+        return [*self.state, *self.batches]
+
+
+_decoder = msgspec.json.Decoder(Manifest)
+
+
+def write_manifest(manifest: Manifest, folder: Path, disk: Disk) -> None:
+    line = msgspec.json.encode(manifest)
+    disk.remove(folder / NEW_NAME)
+    with disk.create(folder / NEW_NAME) as file:
+        disk.write(file, b"%b\n%b\n" % (line, hashlib.sha256(line).hexdigest().encode()))
+        disk.sync(file)
+    disk.rename(folder / NEW_NAME, folder / NAME)
+    disk.sync_folder(folder)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    try:
+        line, _, checksum = (folder / NAME).read_bytes().partition(b"\n")
+    except FileNotFoundError as error:
+        raise NotFoundError("There is no backup in this folder: it has no manifest.") from error
+    if hashlib.sha256(line).hexdigest().encode() != checksum.strip():
+        raise DamagedStoreError("The backup is damaged: its manifest does not match its own checksum.")
+    found = msgspec.json.decode(line)["format"]
+    if found != FORMAT:
+        raise FailedPreconditionError(
+            f"The backup has format {found}, and this release reads format {FORMAT}: use the release that wrote it."
+        )
+    return _decoder.decode(line)

@@ -1,0 +1,68 @@
+"""The rows that a restored store begins with.
+
+A restored store is another one than the store it was copied from, which may have gone on after the backup: it gets an
+identity and a secret of its own, and with them the ids of its messages change. Nothing that a client remembers of the
+other store then names a different message here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from penstock.broker.ledger import named_store
+from penstock.errors import FailedPreconditionError
+from penstock.journal.backup.checking import Checked
+from penstock.journal.backup.folder import LOCK
+from penstock.journal.backup.rows import read_rows
+from penstock.journal.codec import (
+    FACTS_ROW,
+    SNAPSHOT_ROW,
+    Row,
+    check_batch,
+    encode_dump,
+    encode_facts,
+    seal_facts,
+    seal_snapshot,
+    topic_of,
+)
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """While this runs, no backup changes the folder."""
+    lock = -1
+    with suppress(OSError):  # without a lock, or on a disk that cannot be written: nobody changes it there
+        lock = os.open(folder / LOCK, os.O_RDONLY)
+    try:
+        if lock >= 0:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise FailedPreconditionError("A backup into this folder is running.") from error
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+def restored_rows(checked: Checked, folder: Path, *, keep_identity: bool) -> Iterator[tuple[bytes, Row]]:
+    """Messages first: a state without its messages is damage, messages without a state are nothing."""
+    manifest, recovery = checked
+    heads = {topic.number: topic.head for topic in recovery.state.topics.values()}
+    for file in manifest.batches:
+        for kind, row in read_rows(folder, file):
+            check_batch(row)
+            if row[1] > heads.get(topic_of(row[0]), row[1]):
+                yield kind, row
+    for file in manifest.state:
+        yield from read_rows(folder, file)
+    if not keep_identity:
+        renamed = named_store(lambda: secrets.randbits(63) or 1, renewed=True)
+        recovery.state.apply(renamed)
+        seq = recovery.commit + 1
+        yield FACTS_ROW, seal_facts(seq, encode_facts([renamed]))
+        yield SNAPSHOT_ROW, seal_snapshot(seq, encode_dump(recovery.state.dump()._replace(at=recovery.at)))

@@ -1,0 +1,122 @@
+"""Files of sealed rows: each row as it stands in a store, with its kind, its key columns and its checksum.
+
+A file is written once, from the front, and never changed; whole files have a SHA-256 in the manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from struct import error as StructError
+
+from penstock.errors import DamagedStoreError
+from penstock.journal.backup.disk import Disk
+from penstock.journal.backup.manifest import RowFile, Run
+from penstock.journal.codec import BATCH_ROW, Row, first_of, topic_of
+
+MAGIC = b"PENSROWS\x00\x00\x00\x01"  # with the format
+WRITE_BYTES = 1 << 20
+SYNC_BYTES = 8 << 20  # what waits for the disk stays small: a commit of the broker may have to wait for all of it
+_frame = Struct(">cqqqII")  # kind, key, until, last_at, checksum, length of the body
+
+
+class RowFileWriter:
+    def __init__(self, path: Path, disk: Disk) -> None:
+        self._path, self._disk = path, disk
+        self._file = disk.create(path)
+        self._parts = [MAGIC]
+        self._waiting = len(MAGIC)
+        self._unsynced = self._rows = 0
+        self._sha256 = hashlib.sha256()
+        self._runs: dict[int, Run] = {}
+        self._ended: list[Run] = []  # runs that were followed by a gap
+        self.bytes = len(MAGIC)
+
+    def add(self, kind: bytes, row: Row) -> None:
+        *key, crc, body = row
+        self._parts += [_frame.pack(kind, *key, *[0] * (3 - len(key)), crc, len(body)), body]
+        size = _frame.size + len(body)
+        self.bytes += size
+        self._waiting += size
+        self._rows += 1
+        if kind == BATCH_ROW:
+            self._extend_run(row)
+        if self._waiting >= WRITE_BYTES:
+            self._write()
+
+    def finish(self) -> RowFile:
+        self._write()
+        self._disk.sync(self._file)
+        self._disk.forget_cached(self._file)
+        self._file.close()
+        runs = sorted([*self._ended, *self._runs.values()], key=lambda run: (run.topic, run.first))
+        return RowFile(self._path.name, self.bytes, self._sha256.hexdigest(), self._rows, runs)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _extend_run(self, row: Row) -> None:
+        key, until, _, crc, _ = row
+        topic, first = topic_of(key), first_of(key)
+        known = self._runs.get(topic)
+        if known is not None and known.until != first:
+            self._ended.append(known)
+            known = None
+        self._runs[topic] = Run(topic, known.first if known else first, until, first, crc)
+
+    def _write(self) -> None:
+        content = b"".join(self._parts)
+        self._sha256.update(content)
+        self._disk.write(self._file, content)
+        self._unsynced += len(content)
+        self._parts, self._waiting = [], 0
+        if self._unsynced >= SYNC_BYTES:
+            self._disk.sync(self._file)
+            self._unsynced = 0
+
+
+def read_rows(folder: Path, file: RowFile) -> Iterator[tuple[bytes, Row]]:
+    """Every row of a file. What is not as the manifest says is a DamagedStoreError, the last row at the latest."""
+    digest = hashlib.sha256()
+    rows = 0
+    try:
+        with (folder / file.name).open("rb", buffering=WRITE_BYTES) as content:
+            start = content.read(len(MAGIC))
+            digest.update(start)
+            if start != MAGIC:
+                raise damaged(file)
+            while head := content.read(_frame.size):
+                digest.update(head)
+                kind, key, until, last_at, crc, length = _frame.unpack(head)
+                if length > file.bytes:
+                    raise damaged(file)
+                body = content.read(length)
+                digest.update(body)
+                rows += 1
+                yield kind, (key, until, last_at, crc, body) if kind == BATCH_ROW else (key, crc, body)
+    except FileNotFoundError as error:
+        raise missing(file) from error
+    except StructError as error:  # it ends within a frame
+        raise damaged(file) from error
+    if digest.hexdigest() != file.sha256 or rows != file.rows:
+        raise damaged(file)
+
+
+def require_file(folder: Path, file: RowFile) -> None:
+    """That a file is there and as long as it should be."""
+    try:
+        size = (folder / file.name).stat().st_size
+    except FileNotFoundError as error:
+        raise missing(file) from error
+    if size != file.bytes:
+        raise damaged(file)
+
+
+def damaged(file: RowFile) -> DamagedStoreError:
+    return DamagedStoreError(f"The backup is damaged: {file.name} does not match its checksum.")
+
+
+def missing(file: RowFile) -> DamagedStoreError:
+    return DamagedStoreError(f"The backup is damaged: {file.name} is missing.")

@@ -1,0 +1,219 @@
+"""Writing a backup while the store is in use: a prefix of its commits, in files beside those of the backup before.
+
+Messages are copied in slices, without holding a view of the store, until little is left; the rest is copied under one
+view, whose commit is where the backup ends. What the broker forgets meanwhile is below the heads of that commit. The
+backup before stays whole until the new manifest takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from penstock.broker.facts import Published
+from penstock.errors import FailedPreconditionError
+from penstock.journal.backup.checking import Recovery, check_backup, is_needed
+from penstock.journal.backup.disk import Disk
+from penstock.journal.backup.folder import number_of, open_folder, require_room
+from penstock.journal.backup.history import copied_ends, require_same_history
+from penstock.journal.backup.manifest import FORMAT, Manifest, RowFile, write_manifest
+from penstock.journal.backup.rows import RowFileWriter, read_rows
+from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, check_batch
+from penstock.journal.port import BackupProgress, BackupReport, StoreRows
+
+FILE_BYTES = 64 << 20
+SMALL_BYTES = 4 << 20  # so much may be left for the one view
+ROUNDS_MAX = 20  # then the rest is copied under the view, however much it is
+
+
+def write_backup(
+    rows: StoreRows, folder: Path, *, now: int, progress: Callable[[BackupProgress], None], disk: Disk | None = None
+) -> BackupReport:
+    """Bring the backup in a folder up to now, or begin one. `now`: nanoseconds since 1970."""
+    disk = disk or Disk()
+    with open_folder(folder, disk) as earlier:
+        copy = _Copy(rows, folder, earlier, disk, progress)
+        try:
+            return copy.run(now)
+        except BaseException:
+            copy.discard()
+            raise
+
+
+class _Copy:
+    """One run. Its files are numbered on from those of the backup before."""
+
+    def __init__(
+        self,
+        rows: StoreRows,
+        folder: Path,
+        earlier: Manifest | None,
+        disk: Disk,
+        progress: Callable[[BackupProgress], None],
+    ) -> None:
+        self._rows, self._folder, self._earlier, self._disk, self._progress = rows, folder, earlier, disk, progress
+        self._recovery = Recovery()
+        self._reached: dict[int, int] = {}  # topic -> the offset up to which its messages are in the backup
+        self._messages: RowFileWriter | None = None
+        self._message_files: list[RowFile] = []
+        self._state: RowFileWriter | None = None
+        self._state_before: list[RowFile] = []  # files of the backup before from which the facts go on
+        self._created: list[Path] = []
+        self._number = max([number_of(file.name) for file in earlier.files], default=0) if earlier else 0
+        self._total = rows.size_bytes()
+        self._copied = 0
+
+    def run(self, now: int) -> BackupReport:
+        if not self._goes_on():
+            self._begin_at_snapshot()
+            self._copy_topics(None)
+        for _ in range(ROUNDS_MAX):
+            before = self._copied
+            self._copy_commits()
+            if self._copied - before <= SMALL_BYTES:
+                break
+        with self._rows.view():
+            self._copy_commits()
+        return self._finish(now)
+
+    def discard(self) -> None:
+        """Remove what this run has written."""
+        for path in self._created:
+            self._disk.remove(path)
+
+    def _goes_on(self) -> bool:
+        """Take over what the backup before has; whether its facts are taken over as well."""
+        earlier = self._earlier
+        if earlier is None:
+            return False
+        require_same_history(earlier, self._rows)
+        self._reached = {topic: run.until for topic, run in copied_ends(earlier).items()}
+        snapshot = self._rows.snapshot()
+        if snapshot is not None and snapshot[0] > earlier.commit:  # which makes the facts so far superfluous
+            return False
+        self._state_before = earlier.state
+        for file in earlier.state:
+            for kind, row in read_rows(self._folder, file):
+                if kind == SNAPSHOT_ROW:
+                    self._recovery.begin(row)
+                else:
+                    self._recovery.add(row)
+        return True
+
+    def _copy_commits(self) -> None:
+        """All facts there are, and the messages they speak of."""
+        topics: set[int] | None = set()
+        while rows := self._rows.facts(self._recovery.commit):
+            if rows[0][0] != self._recovery.commit + 1:  # those in between are gone, two snapshots cover them
+                self._begin_at_snapshot()
+                topics = None
+                continue
+            if self._state is None:
+                self._state = self._create("state")
+            for row in rows:
+                facts = self._recovery.add(row)
+                self._state.add(FACTS_ROW, row)
+                if topics is not None:
+                    topics.update(fact.topic for fact in facts if type(fact) is Published)
+            self._note(sum(len(row[2]) for row in rows))
+        self._copy_topics(topics)
+
+    def _begin_at_snapshot(self) -> None:
+        self._recovery, self._state_before = Recovery(), []
+        if self._state is not None:
+            self._state.close()  # removed at the end
+            self._state = None
+        if (snapshot := self._rows.snapshot()) is not None:
+            self._recovery.begin(snapshot)
+            self._state = self._create("state")
+            self._state.add(SNAPSHOT_ROW, snapshot)
+            self._note(len(snapshot[2]))
+
+    def _copy_topics(self, topics: set[int] | None) -> None:
+        """What is new of these topics; None: of all."""
+        for topic in self._stored_topics() if topics is None else sorted(topics):
+            while rows := self._rows.batches(topic, self._reached.get(topic, 0)):
+                for row in rows:
+                    check_batch(row)
+                    self._open_messages().add(BATCH_ROW, row)
+                self._reached[topic] = rows[-1][1]
+                self._note(sum(len(row[4]) for row in rows))
+
+    def _stored_topics(self) -> Iterator[int]:
+        topic = 0
+        while (found := self._rows.next_batch(topic, 0)) is not None:
+            yield found.topic
+            topic = found.topic + 1
+
+    def _open_messages(self) -> RowFileWriter:
+        if self._messages is not None and self._messages.bytes >= FILE_BYTES:
+            self._message_files.append(self._messages.finish())
+            self._messages = None
+        if self._messages is None:
+            self._messages = self._create("messages")
+        return self._messages
+
+    def _create(self, what: str) -> RowFileWriter:
+        self._number += 1
+        self._created.append(self._folder / f"{what}-{self._number:06}.rows")
+        return RowFileWriter(self._created[-1], self._disk)
+
+    def _note(self, size: int) -> None:
+        self._copied += size
+        require_room(self._folder, self._disk)
+        self._progress(BackupProgress("copying", self._copied, max(self._copied, self._total)))
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _finish(self, now: int) -> BackupReport:
+        earlier, recovery = self._earlier, self._recovery
+        if not recovery.commit:
+            raise FailedPreconditionError("Nothing was ever stored here, so there is nothing to back up.")
+        state_files = [*self._state_before, *([self._state.finish()] if self._state else [])]
+        self._message_files += [self._messages.finish()] if self._messages else []
+        self._messages = self._state = None
+        taken_over = earlier.batches if earlier else []
+        batches = [*taken_over, *self._message_files]
+        topics = recovery.state.topics
+        manifest = Manifest(
+            format=FORMAT,
+            store=recovery.state.identity,
+            number=earlier.number + 1 if earlier else 1,
+            at=recovery.at,
+            time=datetime.fromtimestamp(now // 10**9, UTC).isoformat().replace("+00:00", "Z"),
+            commit=recovery.commit,
+            crc=recovery.crc,
+            topics=len(topics),
+            messages=sum(topic.tail - topic.head for topic in topics.values()),
+            state=state_files,
+            batches=[file for file in batches if any(is_needed(recovery.state, run) for run in file.runs)],
+        )
+        self._disk.sync_folder(self._folder)
+        self._check(manifest, {file.name for file in taken_over})
+        created, self._created = self._created, []  # from here on they may be part of the backup: nothing discards them
+        write_manifest(manifest, self._folder, self._disk)
+        old = {file.name for file in earlier.files} if earlier else set()
+        for name in {*old, *(path.name for path in created)} - {file.name for file in manifest.files}:
+            self._disk.remove(self._folder / name)
+        return BackupReport(
+            manifest.number,
+            manifest.time,
+            manifest.commit,
+            manifest.topics,
+            manifest.messages,
+            len(manifest.files),
+            sum(file.bytes for file in manifest.files if file.name not in old),
+            sum(file.bytes for file in manifest.files if file.name in old),
+        )
+
+    def _check(self, manifest: Manifest, unread: set[str]) -> None:
+        total = sum(file.bytes for file in manifest.files if file.name not in unread)
+        done = 0
+
+        def progress(size: int) -> None:
+            nonlocal done
+            done += size
+            self._progress(BackupProgress("checking", done, total))
+
+        check_backup(manifest, self._folder, unread=unread, progress=progress)

@@ -1,0 +1,189 @@
+"""Backup and restore of a store in a folder; run as a module it is the process that copies for a server.
+
+    python -m penstock.journal.sqlite.backup DATA FOLDER        started by the server that has DATA open
+
+The process prints a line of JSON at a time: {"progress": {...}} now and then, at the end {"backup": {...}} or
+{"error": {...}}. It reads beside the server, and after it where processors are short.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PenstockError, where
+from penstock.journal.backup.checking import check_backup
+from penstock.journal.backup.disk import Disk
+from penstock.journal.backup.manifest import Manifest, read_manifest
+from penstock.journal.backup.restoring import reading, restored_rows
+from penstock.journal.backup.writing import write_backup
+from penstock.journal.codec import BATCH_ROW, FACTS_ROW
+from penstock.journal.port import BackupProgress, BackupReport
+from penstock.journal.sqlite.connection import SQL, open_writer
+from penstock.journal.sqlite.errors import Translation
+from penstock.journal.sqlite.folder import UNFINISHED, Folder, database_in
+from penstock.journal.sqlite.journal import SqliteJournal
+from penstock.journal.sqlite.mark import Mark
+from penstock.journal.sqlite.rows import SqliteRows
+
+NICENESS = 10
+LINE_SECONDS = 0.25  # between two lines of progress
+TRANSACTION_BYTES = 16 << 20
+
+ProgressTold = Callable[[BackupProgress], None]
+
+
+def back_up(data: Path, folder: Path, *, now: int, progress: ProgressTold) -> BackupReport:
+    """Of a store that no process has open."""
+    if not database_in(data).exists():
+        raise NotFoundError(f"There is no store in {data}.")
+    held = Folder(data)
+    try:
+        return _copy(data, folder, now, progress, require_mark=True)
+    finally:
+        held.release()
+
+
+def _copy(data: Path, folder: Path, now: int, progress: ProgressTold, *, require_mark: bool = False) -> BackupReport:
+    if folder.resolve().is_relative_to(data.resolve()):
+        raise InvalidArgumentError("The backup of a store cannot be inside its own folder.")
+    rows = SqliteRows(data)
+    try:
+        if require_mark:
+            _require_mark(data, rows.last_commit())
+        return write_backup(rows, folder, now=now, progress=progress)
+    finally:
+        rows.close()
+
+
+def _require_mark(data: Path, commit: int) -> None:
+    mark = Mark(data / "mark")
+    try:
+        reading = mark.read()
+    finally:
+        mark.close()
+    if reading is not None and reading.seq > commit:
+        raise FailedPreconditionError(
+            f"The store in {data} has lost its last {reading.seq - commit} commits; restore a backup, or go on without "
+            "them: penstock serve --accept-loss."
+        )
+
+
+# ---------------------------------------------------------------------- restore
+
+
+def restore(
+    folder: Path, data: Path, *, keep_identity: bool, progress: ProgressTold, disk: Disk | None = None
+) -> Manifest:
+    """Make the store of a backup in a folder that is new or empty. A power cut leaves the whole store, or none."""
+    disk = disk or Disk()
+    require_empty(data)
+    with reading(folder):
+        manifest = read_manifest(folder)
+        total, done = sum(file.bytes for file in manifest.files), 0
+
+        def checked_some(size: int) -> None:
+            nonlocal done
+            done += size
+            progress(BackupProgress("checking", done, total))
+
+        checked = check_backup(manifest, folder, progress=checked_some)
+        held = Folder(data, unfinished=True)
+        try:
+            require_empty(data)
+            staging = data / UNFINISHED
+            shutil.rmtree(staging, ignore_errors=True)
+            disk.make_folder(staging)
+            rows = restored_rows(checked, folder, keep_identity=keep_identity)
+            _build(database_in(staging), rows, lambda size: progress(BackupProgress("writing", size, total)))
+            _open_once(staging)
+            disk.sync_folder(staging)
+            disk.rename(database_in(staging), database_in(data))  # this is what makes it a store
+            disk.sync_folder(data)
+            disk.rename(staging / "mark", data / "mark")
+            shutil.rmtree(staging)
+            disk.sync_folder(data)
+        finally:
+            held.release()
+    return manifest
+
+
+def require_empty(data: Path) -> None:
+    if data.is_dir() and any(entry.name not in ("lock", "lost+found", UNFINISHED) for entry in data.iterdir()):
+        raise FailedPreconditionError(f"{data} is not empty: restore into a folder that is new or empty.")
+
+
+def _build(database: Path, rows: Any, progress: Callable[[int], None]) -> None:
+    statements = {BATCH_ROW: SQL["add_batch"], FACTS_ROW: SQL["add_facts"]}
+    with Translation(database.parent, writing=True):
+        writer = open_writer(database, None)
+        written = waiting = 0
+        try:
+            writer.execute(SQL["begin"])
+            for kind, row in rows:
+                writer.execute(statements.get(kind, SQL["add_snapshot"]), row)
+                waiting += len(row[-1])
+                if waiting >= TRANSACTION_BYTES:
+                    writer.execute(SQL["commit"])
+                    writer.wal_checkpoint()
+                    writer.execute(SQL["begin"])
+                    written, waiting = written + waiting, 0
+                    progress(written)
+            writer.execute(SQL["commit"])
+        finally:
+            writer.close(True)
+
+
+def _open_once(folder: Path) -> None:
+    """As the server will: what is built is checked as any store, and gets its mark."""
+    journal = SqliteJournal(folder, reserve_bytes=0)
+    try:
+        journal.recover()
+    finally:
+        journal.close()
+
+
+# ---------------------------------------------------------------------- the process
+
+
+def main() -> int:
+    data, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which ends us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    os.nice(NICENESS)
+    told = 0.0
+
+    def progress(news: BackupProgress) -> None:
+        nonlocal told
+        if (now := time.monotonic()) - told >= LINE_SECONDS:
+            told = now
+            _say(progress=news._asdict())
+
+    try:
+        _say(backup=_copy(data, folder, time.time_ns(), progress)._asdict())
+    except PenstockError as error:
+        _say(error={"kind": type(error).__name__, "message": error.message})
+        return 1
+    except BrokenPipeError:  # the server is gone
+        return 1
+    except Exception as error:  # noqa: BLE001 - a bug; the server logs where
+        _say(error={"kind": "InternalError", "message": "The backup met an internal error.", "where": where(error)})
+        return 1
+    return 0
+
+
+def _say(**line: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
