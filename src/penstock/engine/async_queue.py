@@ -13,6 +13,7 @@ from penstock.broker.limits import Limits
 from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.engine import commands
 from penstock.engine.async_lookups import AsyncLookups
+from penstock.engine.backups import Backups
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine, in_loop
 from penstock.engine.loop import EngineLoop
@@ -43,6 +44,7 @@ class AsyncMessageQueue(AsyncLookups):
         self.engine = journal if isinstance(journal, Engine) else Engine(journal, **parts)
         self.loop = EngineLoop(self.engine)
         self._run, self._drive = self.loop.run, self.loop.drive
+        self.backup = Backups(self.engine.journal).run
         self._owns_engine = not isinstance(journal, Engine)
         self._closed = False
         if self._owns_engine:

@@ -8,7 +8,7 @@ Nothing a verb takes or gives belongs to the broker's state, so every verb can b
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
@@ -21,10 +21,13 @@ from penstock.engine.clock import Clock
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 from penstock.engine.views import Backlog, QueueNumbers, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
+from penstock.journal.port import BackupProgress, BackupReport
 
 __all__ = [
     "Appended",
     "Backlog",
+    "BackupProgress",
+    "BackupReport",
     "Delivery",
     "Leased",
     "Listener",
@@ -246,6 +249,14 @@ class Queue(Protocol):
     def document(self, kind: str, name: str) -> Awaitable[bytes | None]: ...
 
     def documents(self, kind: str) -> Awaitable[dict[str, bytes]]: ...
+
+    # ------------------------------------------------------------------ the whole store
+
+    def backup(self, folder: str) -> AsyncGenerator[BackupProgress | BackupReport, None]:
+        """Copy all that is durable into a folder of the server's machine; the last answer is the report.
+
+        Whoever leaves before that, closing the generator, stops it.
+        """
 
     # ------------------------------------------------------------------ news
 

@@ -82,7 +82,8 @@ class Journal(Protocol):
     def backup_command(self) -> Sequence[str]:
         """The module and arguments with which Python copies this store while it is in use, in a process of its own.
 
-        The folder of the backup is one more argument; what the process prints is told in `journal/backup/process.py`.
+        The folder of the backup is one more argument. The process prints lines of JSON: {"progress": BackupProgress}
+        now and then, at the end {"backup": BackupReport} or {"error": {"kind": ..., "message": ...}}. It can be killed.
         FailedPreconditionError: nothing is stored.
         """
 

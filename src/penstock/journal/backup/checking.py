@@ -23,9 +23,27 @@ class Recovery:
         self.crc = 0  # of the last facts
         self.at = 0
 
-    def begin(self, snapshot: Row) -> None:
+    def begin(self, snapshot: Row, facts: Row) -> None:
+        """With the facts of the snapshot's own commit, which are in the state already."""
         dump = open_snapshot(snapshot)
-        self.state, self.commit, self.at = State.load(dump), snapshot[0], dump.at
+        open_facts(facts)
+        if snapshot[0] != facts[0]:
+            raise DamagedStoreError(f"The store is damaged: commit {snapshot[0]} is missing.")
+        self.state, self.commit, self.at, self.crc = State.load(dump), snapshot[0], dump.at, facts[1]
+
+    def read(self, rows: Iterable[tuple[bytes, Row]]) -> None:
+        """Of one file: it may begin with a snapshot, and goes on with facts."""
+        snapshot: Row | None = None
+        for kind, row in rows:
+            if kind == SNAPSHOT_ROW:
+                snapshot = row
+            elif kind != FACTS_ROW:
+                raise DamagedStoreError("The store is damaged: a row of another kind is among its facts.")
+            elif snapshot is not None:
+                self.begin(snapshot, row)
+                snapshot = None
+            else:
+                self.add(row)
 
     def add(self, facts: Row) -> list[Fact]:
         """The facts of the next commit, applied."""
@@ -96,13 +114,7 @@ def require_messages(state: State, runs: Iterable[Run]) -> None:
 
 def _recover(folder: Path, file: RowFile, recovery: Recovery) -> None:
     try:
-        for kind, row in read_rows(folder, file):
-            if kind == SNAPSHOT_ROW:
-                recovery.begin(row)
-            elif kind == FACTS_ROW:
-                recovery.add(row)
-            else:
-                raise damaged(file)
+        recovery.read(read_rows(folder, file))
     except (DamagedStoreError, KeyError) as error:
         raise _named(error, file) from error
 

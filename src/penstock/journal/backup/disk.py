@@ -22,6 +22,14 @@ class Disk:
     def sync(self, file: FileIO) -> None:
         os.fdatasync(file.fileno())
 
+    def sync_path(self, path: Path) -> None:
+        """A file that somebody else has written and closed, or a folder."""
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
     def forget_cached(self, file: FileIO) -> None:
         """So that whoever reads the file next reads the disk, and the broker keeps its place in memory."""
         if hasattr(os, "posix_fadvise"):
@@ -36,14 +44,7 @@ class Disk:
     def make_folder(self, path: Path) -> None:
         if not path.is_dir():
             path.mkdir(mode=0o700, parents=True)
-            self.sync_folder(path.parent)
-
-    def sync_folder(self, path: Path) -> None:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            self.sync_path(path.parent)
 
     def has_room(self, path: Path) -> bool:
         """Whether so much is left that others who write to this disk do not have to stop."""

@@ -65,7 +65,7 @@ def write_manifest(manifest: Manifest, folder: Path, disk: Disk) -> None:
         disk.write(file, b"%b\n%b\n" % (line, hashlib.sha256(line).hexdigest().encode()))
         disk.sync(file)
     disk.rename(folder / NEW_NAME, folder / NAME)
-    disk.sync_folder(folder)
+    disk.sync_path(folder)
 
 
 def read_manifest(folder: Path) -> Manifest:

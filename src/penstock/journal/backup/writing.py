@@ -19,7 +19,7 @@ from penstock.journal.backup.folder import number_of, open_folder, require_room
 from penstock.journal.backup.history import copied_ends, require_same_history
 from penstock.journal.backup.manifest import FORMAT, Manifest, RowFile, write_manifest
 from penstock.journal.backup.rows import RowFileWriter, read_rows
-from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, check_batch
+from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, check_batch
 from penstock.journal.port import BackupProgress, BackupReport, StoreRows
 
 FILE_BYTES = 64 << 20
@@ -79,6 +79,9 @@ class _Copy:
 
     def discard(self) -> None:
         """Remove what this run has written."""
+        for writer in (self._messages, self._state):
+            if writer is not None:
+                writer.close()
         for path in self._created:
             self._disk.remove(path)
 
@@ -94,11 +97,7 @@ class _Copy:
             return False
         self._state_before = earlier.state
         for file in earlier.state:
-            for kind, row in read_rows(self._folder, file):
-                if kind == SNAPSHOT_ROW:
-                    self._recovery.begin(row)
-                else:
-                    self._recovery.add(row)
+            self._recovery.read(read_rows(self._folder, file))
         return True
 
     def _copy_commits(self) -> None:
@@ -124,10 +123,14 @@ class _Copy:
         if self._state is not None:
             self._state.close()  # removed at the end
             self._state = None
-        if (snapshot := self._rows.snapshot()) is not None:
-            self._recovery.begin(snapshot)
+        snapshot, facts = None, list[Row]()
+        while (newest := self._rows.snapshot()) != snapshot:  # until no newer one came in between
+            snapshot, facts = newest, self._rows.facts(newest[0] - 1)[:1] if newest else []
+        if snapshot is not None:
+            self._recovery.begin(snapshot, *facts)
             self._state = self._create("state")
             self._state.add(SNAPSHOT_ROW, snapshot)
+            self._state.add(FACTS_ROW, *facts)
             self._note(len(snapshot[2]))
 
     def _copy_topics(self, topics: set[int] | None) -> None:
@@ -189,7 +192,7 @@ class _Copy:
             state=state_files,
             batches=[file for file in batches if any(is_needed(recovery.state, run) for run in file.runs)],
         )
-        self._disk.sync_folder(self._folder)
+        self._disk.sync_path(self._folder)
         self._check(manifest, {file.name for file in taken_over})
         created, self._created = self._created, []  # from here on they may be part of the backup: nothing discards them
         write_manifest(manifest, self._folder, self._disk)

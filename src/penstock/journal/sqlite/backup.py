@@ -2,7 +2,7 @@
 
     python -m penstock.journal.sqlite.backup DATA FOLDER        started by the server that has DATA open
 
-The process prints a line of JSON at a time: {"progress": {...}} now and then, at the end {"backup": {...}} or
+The process prints a line of JSON at a time: {"progress": [...]} now and then, at the end {"backup": [...]} or
 {"error": {...}}. It reads beside the server, and after it where processors are short.
 """
 
@@ -13,19 +13,26 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PenstockError, where
+from penstock.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PenstockError,
+    UnavailableError,
+    where,
+)
 from penstock.journal.backup.checking import check_backup
 from penstock.journal.backup.disk import Disk
 from penstock.journal.backup.manifest import Manifest, read_manifest
 from penstock.journal.backup.restoring import reading, restored_rows
 from penstock.journal.backup.writing import write_backup
-from penstock.journal.codec import BATCH_ROW, FACTS_ROW
+from penstock.journal.codec import BATCH_ROW, FACTS_ROW, Row
 from penstock.journal.port import BackupProgress, BackupReport
 from penstock.journal.sqlite.connection import SQL, open_writer
 from penstock.journal.sqlite.errors import Translation
@@ -38,7 +45,8 @@ NICENESS = 10
 LINE_SECONDS = 0.25  # between two lines of progress
 TRANSACTION_BYTES = 16 << 20
 
-ProgressTold = Callable[[BackupProgress], None]
+ProgressTold: TypeAlias = Callable[[BackupProgress], None]
+StoredRows: TypeAlias = Iterator[tuple[bytes, Row]]
 
 
 def back_up(data: Path, folder: Path, *, now: int, progress: ProgressTold) -> BackupReport:
@@ -99,21 +107,35 @@ def restore(
         held = Folder(data, unfinished=True)
         try:
             require_empty(data)
-            staging = data / UNFINISHED
-            shutil.rmtree(staging, ignore_errors=True)
-            disk.make_folder(staging)
             rows = restored_rows(checked, folder, keep_identity=keep_identity)
-            _build(database_in(staging), rows, lambda size: progress(BackupProgress("writing", size, total)))
-            _open_once(staging)
-            disk.sync_folder(staging)
-            disk.rename(database_in(staging), database_in(data))  # this is what makes it a store
-            disk.sync_folder(data)
-            disk.rename(staging / "mark", data / "mark")
-            shutil.rmtree(staging)
-            disk.sync_folder(data)
+            _place(data, held, rows, lambda size: progress(BackupProgress("writing", size, total)), disk)
         finally:
             held.release()
     return manifest
+
+
+def _place(data: Path, held: Folder, rows: StoredRows, progress: Callable[[int], None], disk: Disk) -> None:
+    """Build the store in a folder inside, and move it out in one step; a failure leaves nothing behind."""
+    staging = data / UNFINISHED
+    try:
+        shutil.rmtree(staging, ignore_errors=True)
+        disk.make_folder(staging)
+        _build(database_in(staging), rows, progress)
+        _open_once(staging)
+        disk.sync_path(database_in(staging))
+        disk.sync_path(staging)
+        disk.rename(database_in(staging), database_in(data))  # this is what makes it a store
+        disk.sync_path(data)
+        disk.rename(staging / "mark", data / "mark")
+        shutil.rmtree(staging)
+        disk.sync_path(data)
+    except BaseException as error:
+        if not database_in(data).exists():
+            shutil.rmtree(staging, ignore_errors=True)
+            held.remove()
+        if isinstance(error, OSError):
+            raise UnavailableError(f"The backup cannot be restored: {error.strerror}.") from error
+        raise
 
 
 def require_empty(data: Path) -> None:
@@ -121,7 +143,7 @@ def require_empty(data: Path) -> None:
         raise FailedPreconditionError(f"{data} is not empty: restore into a folder that is new or empty.")
 
 
-def _build(database: Path, rows: Any, progress: Callable[[int], None]) -> None:
+def _build(database: Path, rows: StoredRows, progress: Callable[[int], None]) -> None:
     statements = {BATCH_ROW: SQL["add_batch"], FACTS_ROW: SQL["add_facts"]}
     with Translation(database.parent, writing=True):
         writer = open_writer(database, None)
@@ -165,10 +187,10 @@ def main() -> int:
         nonlocal told
         if (now := time.monotonic()) - told >= LINE_SECONDS:
             told = now
-            _say(progress=news._asdict())
+            _say(progress=news)
 
     try:
-        _say(backup=_copy(data, folder, time.time_ns(), progress)._asdict())
+        _say(backup=_copy(data, folder, time.time_ns(), progress))
     except PenstockError as error:
         _say(error={"kind": type(error).__name__, "message": error.message})
         return 1
