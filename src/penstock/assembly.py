@@ -186,7 +186,7 @@ def _open_azure(opening: Opening) -> Door:
 
     settings = opening.settings
     accounts = place_accounts(read_accounts(settings.azure.accounts), settings.default_project, settings.azure.projects)
-    return AzureDoor(queue=opening.queue, accounts=accounts, **opening.common("azure"))
+    return AzureDoor(queue=opening.queue.at("azure"), accounts=accounts, **opening.common("azure"))
 
 
 def _open_google(opening: Opening) -> Door:
@@ -196,13 +196,13 @@ def _open_google(opening: Opening) -> Door:
     own_ports = [port for name in DOORS if (port := settings.port_of(name))]
     common = opening.common("pubsub", "google")
     common["options"] = replace(settings.pubsub, reset=settings.memory or settings.pubsub.reset)
-    return GoogleDoor(queue=opening.queue, condition=opening.condition, own_ports=own_ports, **common)
+    return GoogleDoor(queue=opening.queue.at("pubsub"), condition=opening.condition, own_ports=own_ports, **common)
 
 
 def _open_text(opening: Opening) -> Door:
     from penstock.doors.text.server import TextDoor
 
-    return TextDoor(queue=opening.queue, project=opening.settings.default_project, **opening.common("text"))
+    return TextDoor(queue=opening.queue.at("text"), project=opening.settings.default_project, **opening.common("text"))
 
 
 def _open_flight(opening: Opening) -> Door:
@@ -212,7 +212,9 @@ def _open_flight(opening: Opening) -> Door:
 
     settings = opening.settings
     data = None if settings.memory else settings.data
-    return FlightDoor(queue=opening.queue, project=settings.default_project, data=data, **opening.common("flight"))
+    return FlightDoor(
+        queue=opening.queue.at("flight"), project=settings.default_project, data=data, **opening.common("flight")
+    )
 
 
 def _is_installed(package: str) -> bool:

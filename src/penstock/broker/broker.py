@@ -26,10 +26,12 @@ class Broker(Ledger):
     remove_document = topology.remove_document
 
     # messages in
+    forget_producer = publishing.forget_producer  # its publish-once answers
     publish = publishing.publish  # all of them or none, once per publish-once key
 
     # messages out
     pull = consuming.pull  # lease messages to a consumer
+    lease_at = consuming.lease_at  # the same for chosen messages, wherever the cursor is
     peek = consuming.peek  # what a pull would give, without leases
     is_unacked = consuming.is_unacked  # whether a message is still to be settled
     oldest_unacked = consuming.oldest_unacked

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.broker.facts import Delayed, Delivered, Held, Passed, Touched
+from penstock.broker.facts import Adopted, Delayed, Delivered, Held, Passed, Touched
 from penstock.broker.leases import deadline_of
 from penstock.broker.ledger import Ledger
 from penstock.broker.lifecycle import Stage
 from penstock.broker.log import Need
-from penstock.broker.model import SECOND, Message
+from penstock.broker.model import FOREVER, SECOND, Message
 from penstock.broker.names import receipt
 from penstock.broker.returning import expire, expire_unused, settle_due
 from penstock.broker.selection import Plan, Room, Selection
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
+from penstock.errors import FailedPreconditionError
 
 USE_SECONDS = 60  # how exactly it is known when a subscription was last asked in vain
 
@@ -176,6 +177,57 @@ def _lease(
     ]
     fresh = messages[plan.fresh :] if plan.fresh else messages
     return again + [new(Delivery, (message, number, first_id, stamp, 1)) for message in fresh]
+
+
+def lease_at(ledger: Ledger, now: int, name: str, offsets: Sequence[int]) -> Pulled:
+    """Lease chosen messages for as long as the process lives: those that are unacked, and with nobody.
+
+    `offsets` ascend. What the cursor has not come to is adopted first, so that the cursor stays where it is. Where a
+    subscription orders, a message taken out of its turn would be an order broken.
+    """
+    subscription = ledger.state.subscription(name)
+    topic = ledger.state.read_topic(subscription)
+    if subscription.options.ordering:
+        raise FailedPreconditionError(f"Messages cannot be chosen where they are delivered in order: {name}")
+    if topic is None:
+        return Pulled([])
+    need = settle_due(ledger, topic, subscription, now)
+    if need is not None:
+        return Pulled([], need, True)
+    found: list[Message] = []
+    for offset in offsets:
+        if not topic.head <= offset < topic.tail or subscription.stage(offset) not in (Stage.UNREAD, Stage.WAITING):
+            continue
+        message = ledger.look_up(topic, offset)
+        if isinstance(message, Need):  # what was found so far comes first: all of it may not fit the cache together
+            need = message if not found else None
+            return Pulled(_lease_chosen(ledger, topic, subscription, now, found), need, True)
+        unfit = subscription.accepts is not None and not subscription.accepts(message.attributes)
+        if not unfit and not 0 < message.expires_at <= now:
+            found.append(message)
+    return Pulled(_lease_chosen(ledger, topic, subscription, now, found))
+
+
+def _lease_chosen(
+    ledger: Ledger, topic: Topic, subscription: Subscription, now: int, messages: Sequence[Message]
+) -> list[Delivery]:
+    if not messages:
+        return []
+    number, entries, stamp = subscription.number, subscription.outstanding, ledger.draw()
+    for message in messages:
+        if message.offset not in entries:
+            ledger.emit(Adopted(number, now, message.offset, message.size, now, message.expires_at))
+    expiries = [message.expires_at for message in messages]
+    offsets, sizes = [message.offset for message in messages], [message.size for message in messages]
+    expiries = expiries if any(expiries) else []
+    ledger.emit(Delivered(number, now, FOREVER, subscription.cursor, offsets, sizes, [], expiries, stamp))
+    subscription.counts.delivered += len(messages)
+    deliveries = []
+    for message in messages:
+        entry = entries[message.offset]
+        shown = message if entry.body is None else message._replace(data=entry.body)
+        deliveries.append(Delivery(shown, number, topic.first_id, stamp, entry.attempts))
+    return deliveries
 
 
 def peek(

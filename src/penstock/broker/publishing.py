@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from penstock.broker.facts import Forgotten, Published
+from penstock.broker.facts import Forgotten, ProducersForgotten, Published
 from penstock.broker.ledger import Ledger
 from penstock.broker.limits import Limits, check_draft
 from penstock.broker.model import SECOND, Batch, Draft, Message
@@ -130,6 +130,13 @@ def _answered(topic: Topic, once: Once, count: int) -> Appended | None:
     if answer is not None and answer[1] != count:
         raise InvalidArgumentError(f"Sequence {once.sequence} was taken with {answer[1]} messages, not {count}")
     return Appended(topic.first_id, *answer) if answer is not None else None
+
+
+def forget_producer(ledger: Ledger, topic_name: str, producer: str) -> None:
+    """It will not ask again, so the answers it got need not be remembered."""
+    topic = ledger.state.topic(topic_name)
+    if producer in topic.producers:
+        ledger.emit(ProducersForgotten(topic.number, [producer]))
 
 
 # ---------------------------------------------------------------------- caps on the backlog (BR-022)

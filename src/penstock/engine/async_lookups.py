@@ -8,6 +8,7 @@ from penstock.engine import lookups
 from penstock.engine.engine import Engine
 from penstock.engine.port import (
     Backlog,
+    Lease,
     QueueNumbers,
     Settled,
     SnapshotDump,
@@ -18,6 +19,8 @@ from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 
 
 class AsyncLookups:
+    """The half of `AsyncMessageQueue` that only looks."""
+
     engine: Engine
 
     async def find_topic(self, key: str | int) -> TopicMetadata | None:
@@ -55,6 +58,12 @@ class AsyncLookups:
 
     async def is_unacked(self, name: str, offset: int) -> bool:
         return self.engine.broker.is_unacked(self.engine.now(), name, offset)
+
+    async def unacked(self, name: str, first: int, most: int) -> list[int]:
+        return lookups.unacked(self.engine, name, first, most)
+
+    async def leases(self, name: str, first: int, most: int) -> list[Lease]:
+        return lookups.leases(self.engine, name, first, most)
 
     async def publisher_receipt(self, subscription: int, offset: int) -> str:
         return self.engine.broker.publisher_receipt(subscription, offset)

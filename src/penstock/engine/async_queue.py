@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
 from penstock.broker.broker import Broker
 from penstock.broker.facts import Fact
 from penstock.broker.limits import Limits
-from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions, TopicOptions
+from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions
+from penstock.broker.names import parse_receipt
 from penstock.engine import commands
-from penstock.engine.async_lookups import AsyncLookups
+from penstock.engine.async_topology import AsyncTopology
 from penstock.engine.backups import Backups
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine, in_loop
-from penstock.engine.loop import EngineLoop
+from penstock.engine.lease_origins import LeaseOrigin
 from penstock.engine.port import (
     Appended,
     Delivery,
@@ -26,27 +28,24 @@ from penstock.engine.port import (
     Peeked,
     Renewed,
     Settled,
-    SnapshotDump,
-    SubscriptionMetadata,
-    TopicMetadata,
 )
+from penstock.engine.statistics import DoorTraffic
 from penstock.engine.wakeups import Revision, revision
 from penstock.errors import PenstockError, UnavailableError
 from penstock.journal.port import Journal
 
 
-class AsyncMessageQueue(AsyncLookups):
+class AsyncMessageQueue(AsyncTopology):
     def __init__(self, journal: Journal | Engine, **parts: Any) -> None:
         """Over a journal, with an engine of its own, recovered here; or over the engine of a queue that stays open.
 
         `start` it inside the loop that will use it.
         """
-        self.engine = journal if isinstance(journal, Engine) else Engine(journal, **parts)
-        self.loop = EngineLoop(self.engine)
-        self._run, self._drive = self.loop.run, self.loop.drive
+        super().__init__(journal if isinstance(journal, Engine) else Engine(journal, **parts))
         self.backup = Backups(self.engine.journal).run
         self._owns_engine = not isinstance(journal, Engine)
         self._closed = False
+        self.door, self.traffic = "python", DoorTraffic()
         if self._owns_engine:
             self.engine.recover()
             # Going back is left to the news of the refusal. In the middle of a turn it would let the decisions of that
@@ -58,6 +57,12 @@ class AsyncMessageQueue(AsyncLookups):
         stalled = self.engine.commits.stalled
         if stalled is not None:
             raise stalled
+
+    def at(self, door: str) -> AsyncMessageQueue:
+        """The same queue for one door: what goes through it is counted, and its leases are known by its name."""
+        queue = copy(self)
+        queue.door, queue.traffic = door, self.engine.traffic.setdefault(door, DoorTraffic())
+        return queue
 
     async def start(self) -> None:
         self.begin()
@@ -108,57 +113,6 @@ class AsyncMessageQueue(AsyncLookups):
     def off(self, listener: Listener) -> None:
         self.engine.off(listener)
 
-    # ------------------------------------------------------------------ topics and subscriptions
-
-    def create_topic(self, name: str, options: TopicOptions | None = None) -> asyncio.Future[TopicMetadata]:
-        return self._run(lambda broker, now: TopicMetadata.of(broker.create_topic(now, name, options)))
-
-    def change_topic(self, name: str, options: TopicOptions) -> asyncio.Future[TopicMetadata]:
-        return self._run(lambda broker, _: TopicMetadata.of(broker.change_topic(name, options)))
-
-    def delete_topic(self, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: broker.delete_topic(name))
-
-    def create_subscription(
-        self, name: str, topic_name: str, options: SubscriptionOptions | None = None
-    ) -> asyncio.Future[SubscriptionMetadata]:
-        return self._run(
-            lambda broker, now: SubscriptionMetadata.of(broker.create_subscription(now, name, topic_name, options))
-        )
-
-    def create_subscription_at(
-        self, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None = None
-    ) -> asyncio.Future[SubscriptionMetadata]:
-        return self._drive(
-            lambda broker: commands.create_subscription_at(broker, self.engine.now, name, topic_name, offset, options)
-        )
-
-    def change_subscription(self, name: str, options: SubscriptionOptions) -> asyncio.Future[SubscriptionMetadata]:
-        return self._run(lambda broker, _: SubscriptionMetadata.of(broker.change_subscription(name, options)))
-
-    def delete_subscription(self, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: broker.delete_subscription(name))
-
-    def detach_subscription(self, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: broker.detach_subscription(name))
-
-    def touch_subscription(self, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, now: broker.touch_subscription(now, name))
-
-    def provide_queue(
-        self,
-        topic_name: str,
-        name: str,
-        options: SubscriptionOptions | None = None,
-        topic_options: TopicOptions | None = None,
-    ) -> asyncio.Future[bool]:
-        return self._run(
-            lambda broker, now: commands.provide_queue(broker, now, topic_name, name, options, topic_options)
-        )
-
-    def remove_queue(self, topic_name: str, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: commands.remove_queue(broker, topic_name, name))
-
     # ------------------------------------------------------------------ messages
 
     def publish(
@@ -168,6 +122,7 @@ class AsyncMessageQueue(AsyncLookups):
             appended, number = self.engine.publish(topic_name, drafts, once, sizes)
         except PenstockError as error:
             return self.loop.refused(error)
+        self.traffic.count_in(len(drafts))
         return self.loop.committed(number, appended)
 
     def send(
@@ -186,6 +141,7 @@ class AsyncMessageQueue(AsyncLookups):
             appended, number = self.engine.publish(topic_name, drafts, None, sizes, prepare)
         except PenstockError as error:
             return self.loop.refused(error)
+        self.traffic.count_in(len(drafts))
         return self.loop.committed(number, appended)
 
     async def pull(
@@ -248,11 +204,29 @@ class AsyncMessageQueue(AsyncLookups):
             self.put_back(deliveries)
             raise
         tail = self._pass_on(name)
+        self._note_lease(deliveries, holder)
         if not deliveries and until:
             again = await self.loop.wakeups.wait(name, until, since)
             if self.loop.wakeups.stopped:
                 raise UnavailableError("The server is stopping")
         return Leased(deliveries, tail, self.loop.committed(number, None)), again
+
+    async def lease_at(self, name: str, offsets: Sequence[int]) -> list[Delivery]:
+        deliveries: list[Delivery] = []
+        try:
+            steps = partial(commands.lease_at, now=self.engine.now, name=name, offsets=offsets, taken=deliveries)
+            _, number = await self.loop.walk(steps)
+            await self.loop.committed(number, None)
+        except asyncio.CancelledError:
+            self.put_back(deliveries)
+            raise
+        self._note_lease(deliveries, "")
+        return deliveries
+
+    def _note_lease(self, deliveries: Sequence[Delivery], holder: str) -> None:
+        self.traffic.count_out(len(deliveries))
+        if deliveries:
+            self.engine.lease_origins.note(deliveries, LeaseOrigin(self.door, holder, self.engine.now()))
 
     def _pass_on(self, name: str) -> int:
         """Others may have what is left; the tail of the topic."""
@@ -284,9 +258,11 @@ class AsyncMessageQueue(AsyncLookups):
             self.engine.decide(lambda broker, now: broker.nack(now, receipts, unseen=True))
 
     def ack(self, receipts: Sequence[str], *, lapsed: bool = False) -> asyncio.Future[Settled]:
+        self.traffic.acks += len(receipts)
         return self._settle(lambda broker: lambda now, texts: broker.ack(now, texts, lapsed), receipts)
 
     def ack_delivered(self, subscription: int, places: Sequence[tuple[int, ...]]) -> asyncio.Future[int]:
+        self.traffic.acks += len(places)
         return self._run(lambda broker, now: broker.ack_delivered(now, subscription, places))
 
     def nack(
@@ -303,13 +279,25 @@ class AsyncMessageQueue(AsyncLookups):
         return self._drive(lambda broker: commands.settle(command(broker), self.engine.now, receipts))
 
     def renew(self, receipt: str, seconds: float, data: bytes | None = None) -> asyncio.Future[Renewed]:
-        return self._drive(lambda broker: commands.renew(broker, self.engine.now, receipt, seconds, data))
+        renewed = self._drive(lambda broker: commands.renew(broker, self.engine.now, receipt, seconds, data))
+        renewed.add_done_callback(partial(self._note_renewal, receipt))
+        return renewed
+
+    def _note_renewal(self, old: str, renewed: asyncio.Future[Renewed]) -> None:
+        if renewed.cancelled() or renewed.exception() is not None:
+            return
+        was, new = parse_receipt(old), parse_receipt(renewed.result().receipt)
+        if was is not None and new is not None:
+            self.engine.lease_origins.replace(new[0], was[2], new[2])
 
     def peek(self, name: str, max_messages: int) -> asyncio.Future[Peeked]:
         return self._drive(lambda broker: commands.peek(broker, self.engine.now, name, max_messages))
 
     def purge(self, name: str) -> asyncio.Future[None]:
         return self._run(lambda broker, now: broker.purge(now, name))
+
+    def forget_producer(self, topic_name: str, producer: str) -> asyncio.Future[None]:
+        return self._run(lambda broker, _: broker.forget_producer(topic_name, producer))
 
     # ------------------------------------------------------------------ the log
 
@@ -334,24 +322,3 @@ class AsyncMessageQueue(AsyncLookups):
 
     def seek_to_snapshot(self, name: str, snapshot: str) -> asyncio.Future[None]:
         return self._run(lambda broker, now: broker.seek_to_snapshot(now, name, snapshot))
-
-    def create_snapshot(
-        self, snapshot: str, subscription: str, labels: dict[str, str] | None = None
-    ) -> asyncio.Future[SnapshotDump]:
-        return self._drive(
-            lambda broker: commands.create_snapshot(broker, self.engine.now, snapshot, subscription, labels)
-        )
-
-    def change_snapshot(self, name: str, *, expires_at: int, labels: dict[str, str]) -> asyncio.Future[SnapshotDump]:
-        return self._run(lambda broker, _: broker.change_snapshot(name, expires_at=expires_at, labels=labels))
-
-    def delete_snapshot(self, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: broker.delete_snapshot(name))
-
-    # ------------------------------------------------------------------ documents of the doors
-
-    def put_document(self, kind: str, name: str, body: bytes) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: broker.put_document(kind, name, body))
-
-    def remove_document(self, kind: str, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: broker.remove_document(kind, name))

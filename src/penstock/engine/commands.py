@@ -61,6 +61,24 @@ def pull(
     return deliveries
 
 
+def lease_at(
+    broker: Broker, now: Now, name: str, offsets: Sequence[int], taken: list[Delivery] | None = None
+) -> Steps[list[Delivery]]:
+    """Chosen messages, oldest first, gathered over as many looks as it takes; `taken` as for `pull`."""
+    deliveries: list[Delivery] = [] if taken is None else taken
+    left = sorted(set(offsets))
+    while left:
+        pulled = broker.lease_at(now(), name, left)
+        deliveries += pulled.deliveries
+        if pulled.need is not None:
+            yield pulled.need
+        if not pulled.more:
+            break
+        last = deliveries[-1].message.offset if deliveries else -1
+        left = [offset for offset in left if offset > last]
+    return deliveries
+
+
 def peek(broker: Broker, now: Now, name: str, max_messages: int) -> Steps[Peeked]:
     """What was read is kept until the end, so that the messages need not fit into the cache together."""
     pinned: dict[tuple[int, int], Message] = {}

@@ -18,7 +18,15 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from penstock.broker.broker import Broker
-from penstock.broker.facts import Fact, Published, Removed, Returned, SubscriptionChanged, SubscriptionCreated
+from penstock.broker.facts import (
+    Fact,
+    Published,
+    Removed,
+    Returned,
+    SubscriptionChanged,
+    SubscriptionCreated,
+    SubscriptionDeleted,
+)
 from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
 from penstock.broker.log import Sizes
@@ -28,9 +36,10 @@ from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.engine.clock import Clock, SystemClock
 from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps
 from penstock.engine.commits import Commits
+from penstock.engine.lease_origins import LeaseOrigins
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
 from penstock.engine.reads import Block, ReadAhead
-from penstock.engine.statistics import BrokerStatistics, statistics
+from penstock.engine.statistics import BrokerStatistics, DoorTraffic, statistics
 from penstock.errors import InternalError, PenstockError, UnavailableError
 from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
@@ -66,6 +75,7 @@ class Engine:
         self.closed = False
         self.when_stalled: Callable[[], None] = self.go_back  # what a command does first after a refused commit
         self.find_room: Callable[[], bool] = self._find_room  # whether a full journal has room again
+        self.traffic: dict[str, DoorTraffic] = {}  # by door
         self._bugs: dict[str, int] = {}
         self.oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest message
         self._void: PenstockError = UnavailableError()  # why the broker last went back
@@ -75,6 +85,8 @@ class Engine:
         self._reset_listeners: list[Listener] = []
         capacity = CapacityNotices(lambda: self.broker.state)
         dead_letters = DeadLetterNotices(lambda: self.broker.state, self.now)
+        self.lease_origins = LeaseOrigins(lambda: self.broker.state)
+        self.on([SubscriptionDeleted], self.lease_origins.on_deleted)
         self.on([Published], capacity.on_published)
         self.on([Returned, Removed, SubscriptionCreated, SubscriptionChanged], dead_letters.on_fact)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import nsmallest
+from itertools import chain, islice
 
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.subscription import Subscription
@@ -14,7 +16,7 @@ from penstock.engine.statistics import (
     statistics_of_subscription,
     statistics_of_topic,
 )
-from penstock.engine.views import Backlog, QueueNumbers, SubscriptionMetadata, TopicMetadata, backlog_of
+from penstock.engine.views import Backlog, Lease, QueueNumbers, SubscriptionMetadata, TopicMetadata, backlog_of
 from penstock.errors import NotFoundError
 
 
@@ -83,6 +85,43 @@ def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[Subscr
         return [
             statistics_of_subscription(engine.broker, each, engine.oldest, now) for each in found if each is not None
         ]
+
+
+def leases(engine: Engine, name: str, first: int, most: int) -> list[Lease]:
+    """What consumers have of a subscription, from an offset on, ascending."""
+    with engine.lock:
+        state = engine.broker.state
+        subscription = state.subscription(name)
+        topic, entries = state.read_topic(subscription), subscription.outstanding
+        if topic is None:
+            return []
+        found = []
+        for offset in nsmallest(most, (o for o, entry in entries.items() if entry.leased and o >= first)):
+            entry, id_text = entries[offset], str(topic.first_id + offset)
+            origin = engine.lease_origins.find(subscription.number, entry.stamp) or (None, None, None)
+            found.append(Lease(offset, id_text, entry.due, entry.attempts, entry.extensions, *origin))
+        return found
+
+
+def unacked(engine: Engine, name: str, first: int, most: int) -> list[int]:
+    """The next offsets from `first` on that are not settled on a subscription, ascending."""
+    with engine.lock:
+        state = engine.broker.state
+        subscription = state.subscription(name)
+        topic = state.read_topic(subscription)
+        if topic is None:
+            return []
+        seen = chain(subscription.outstanding, *(lane.held for lane in subscription.lanes.values()))
+        below = nsmallest(most, (offset for offset in seen if offset >= first))
+        return nsmallest(most, {*below, *islice(_unread(subscription, topic, first), most)})
+
+
+def _unread(subscription: Subscription, topic: Topic, first: int) -> Iterator[int]:
+    """Offsets that the subscription never looked at."""
+    place = max(first, subscription.cursor)
+    for skipped, until in [*subscription.skips, (topic.tail, topic.tail)]:
+        yield from range(place, skipped)
+        place = max(place, until)
 
 
 def find_queue(engine: Engine, topic_name: str, name: str) -> QueueNumbers | None:

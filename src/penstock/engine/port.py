@@ -19,7 +19,7 @@ from penstock.broker.model import Draft, Message, SubscriptionOptions, TopicOpti
 from penstock.broker.publishing import Appended, Once
 from penstock.engine.clock import Clock
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
-from penstock.engine.views import Backlog, QueueNumbers, SubscriptionMetadata, TopicMetadata
+from penstock.engine.views import Backlog, Lease, QueueNumbers, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
 from penstock.journal.port import BackupProgress, BackupReport
 
@@ -29,6 +29,7 @@ __all__ = [
     "BackupProgress",
     "BackupReport",
     "Delivery",
+    "Lease",
     "Leased",
     "Listener",
     "Once",
@@ -118,6 +119,12 @@ class Queue(Protocol):
         With nothing ready it waits until there may be something, and answers without messages: look again.
         """
 
+    def lease_at(self, name: str, offsets: Sequence[int]) -> Awaitable[list[Delivery]]:
+        """Lease chosen messages, for as long as the process lives: those of them that are unacked and with nobody.
+
+        For subscriptions that do not order; a FailedPreconditionError for others.
+        """
+
     def put_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return what was leased and never reached a consumer: the attempt does not count."""
 
@@ -148,6 +155,15 @@ class Queue(Protocol):
 
     def is_unacked(self, name: str, offset: int) -> Awaitable[bool]:
         """Whether a message is still to be settled on a subscription, and its time is not over."""
+
+    def unacked(self, name: str, first: int, most: int) -> Awaitable[list[int]]:
+        """The next offsets from `first` on that are not settled on a subscription, ascending; leased ones included."""
+
+    def leases(self, name: str, first: int, most: int) -> Awaitable[list[Lease]]:
+        """What consumers have of a subscription, from an offset on, ascending."""
+
+    def forget_producer(self, topic_name: str, producer: str) -> Future[None]:
+        """Forget the publish-once answers of a producer that will not ask again."""
 
     def publisher_receipt(self, subscription: int, offset: int) -> Awaitable[str]:
         """A receipt for a message that was just published, good on one subscription until it is first delivered."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from penstock.broker.broker import Broker
@@ -55,6 +56,25 @@ class CommitStatistics(NamedTuple):
     bytes_written: int
     seconds: float  # spent in all commits together
     buckets: Sequence[tuple[float, int]]  # (bound in seconds, commits that took at most so long), bounds rising
+
+
+@dataclass(slots=True)
+class DoorTraffic:
+    """What went through one door since the start."""
+
+    publishes: int = 0
+    messages_in: int = 0
+    pulls: int = 0  # looks at a subscription, also those that found nothing
+    messages_out: int = 0
+    acks: int = 0  # messages that a client asked to settle
+
+    def count_in(self, messages: int) -> None:
+        self.publishes += 1
+        self.messages_in += messages
+
+    def count_out(self, messages: int) -> None:
+        self.pulls += 1
+        self.messages_out += messages
 
 
 class BrokerStatistics(NamedTuple):

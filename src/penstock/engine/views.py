@@ -107,6 +107,19 @@ def backlog_of(topic: Topic | None, subscription: Subscription) -> Backlog:
     )
 
 
+class Lease(NamedTuple):
+    """A message that a consumer has, and who got it where; None: not known, as after a restart."""
+
+    offset: int
+    id: str
+    deadline: int  # FOREVER: as long as the consumer is there
+    attempts: int
+    extensions: int
+    door: str | None
+    holder: str | None
+    leased_at: int | None
+
+
 class InternalMessage(NamedTuple):
     """A message as the in-process queue hands it in and out.
 

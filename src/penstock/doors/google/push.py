@@ -161,6 +161,7 @@ class Pusher:
             lease_seconds=self._plan.lease_seconds + 10,
             max_bytes=BATCH_BYTES_MAX,
             wait_seconds=WAIT_SECONDS,
+            holder="push",
         )
         if not deliveries:
             return
