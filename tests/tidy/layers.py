@@ -58,7 +58,7 @@ JOURNALS = {"sqlite", "postgres"}
 # What a door may know of the broker and the engine: the port, and the records and pure functions that its verbs speak.
 DOORS_SEE = {
     "broker": {"facts", "filters", "limits", "model", "names", "retry"},
-    "engine": {"options", "port", "statistics"},
+    "engine": {"options", "port", "statistics", "traffic"},
 }
 
 # The data source travels to executors that have nothing else of ours; Spark imports it to see what it is, so Arrow

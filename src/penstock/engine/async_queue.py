@@ -61,7 +61,7 @@ class AsyncMessageQueue(AsyncTopology):
     def at(self, door: str) -> AsyncMessageQueue:
         """The same queue for one door: what goes through it is counted, and its leases are known by its name."""
         queue = copy(self)
-        queue.door, queue.traffic = door, self.engine.traffic.setdefault(door, DoorTraffic())
+        queue.door, queue.traffic = door, self.engine.doors.setdefault(door, DoorTraffic())
         return queue
 
     async def start(self) -> None:

@@ -75,7 +75,7 @@ class Engine:
         self.closed = False
         self.when_stalled: Callable[[], None] = self.go_back  # what a command does first after a refused commit
         self.find_room: Callable[[], bool] = self._find_room  # whether a full journal has room again
-        self.traffic: dict[str, DoorTraffic] = {}  # by door
+        self.doors: dict[str, DoorTraffic] = {}  # by door
         self._bugs: dict[str, int] = {}
         self.oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest message
         self._void: PenstockError = UnavailableError()  # why the broker last went back

@@ -17,17 +17,19 @@ from penstock.broker.facts import Fact
 from penstock.broker.limits import Limits
 from penstock.broker.model import Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
-from penstock.engine.clock import Clock
+from penstock.engine.clock import Alarm, Clock
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 from penstock.engine.views import Backlog, Lease, QueueNumbers, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
 from penstock.journal.port import BackupProgress, BackupReport
 
 __all__ = [
+    "Alarm",
     "Appended",
     "Backlog",
     "BackupProgress",
     "BackupReport",
+    "Clock",
     "Delivery",
     "Lease",
     "Leased",

@@ -147,7 +147,7 @@ def statistics_of_subscription(
         subscription.name,
         subscription.topic_name,
         *backlog_of(topic, subscription),
-        _age_seconds(broker, topic, subscription, oldest, now),
+        age_seconds(broker, topic, subscription, oldest, now),
         counts.delivered,
         counts.acked,
         counts.returned,
@@ -159,7 +159,7 @@ def statistics_of_subscription(
     )
 
 
-def _age_seconds(
+def age_seconds(
     broker: Broker, topic: Topic | None, subscription: Subscription, oldest: dict[int, tuple[int, int]], now: int
 ) -> float:
     if topic is None or topic.tail == subscription.settled:

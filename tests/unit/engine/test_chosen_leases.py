@@ -112,7 +112,7 @@ def test_a_lease_says_which_door_gave_it_to_whom_and_when(run: Callable[..., Non
         ]
         assert {each.leased_at for each in leases} == {at}
         assert [each.offset for each in await queue.leases("sub", 1, 1)] == [1]
-        assert queue.engine.traffic["azure"].messages_out == 2
+        assert queue.engine.doors["azure"].messages_out == 2
 
     run(scenario)
 

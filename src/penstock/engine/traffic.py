@@ -1,0 +1,197 @@
+"""What happened since the last look, for what had traffic: counters as differences, and how full it is.
+
+A fact only marks its topic or subscription; counters and backlogs are read when somebody takes them, and only of what
+was marked. So thousands of resources without traffic cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
+from typing import Any, NamedTuple, TypeAlias
+
+from penstock.broker import facts as f
+from penstock.broker.model import SECOND
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
+from penstock.engine.engine import Engine
+from penstock.engine.statistics import CommitStatistics, age_seconds
+from penstock.engine.views import backlog_of
+
+_OF_TOPICS = (f.Published, f.TopicDeleted)
+_OF_SUBSCRIPTIONS = (
+    f.Acked,
+    f.Delivered,
+    f.Detached,
+    f.Extended,
+    f.Passed,
+    f.Removed,
+    f.Returned,
+    f.Sought,
+    f.SubscriptionCreated,
+    f.SubscriptionDeleted,
+)
+
+
+Counted: TypeAlias = tuple[int, int, int, int]  # delivered, acked, returned, dead-lettered
+
+
+class TopicTraffic(NamedTuple):
+    published: int = 0
+    published_bytes: int = 0
+
+
+class SubscriptionTraffic(NamedTuple):
+    delivered: int = 0
+    acked: int = 0
+    returned: int = 0
+    dead_lettered: int = 0
+    backlog_messages: int = 0  # this and what follows is how it is now
+    in_flight_messages: int = 0
+    oldest_age_seconds: float = 0.0
+
+
+class Interval(NamedTuple):
+    """What happened in a time that ended at `at`."""
+
+    at: int
+    seconds: float
+    topics: Mapping[str, TopicTraffic]
+    subscriptions: Mapping[str, SubscriptionTraffic]
+    backlog_messages: int  # of all subscriptions, now
+    in_flight_messages: int
+    oldest_age_seconds: float
+    commit: CommitStatistics  # since the start, as are the doors
+    doors: Mapping[str, tuple[int, ...]]  # the fields of DoorTraffic
+
+
+class _Fill(NamedTuple):
+    """How full a subscription is; the oldest message's time of publishing, 0 if there is none."""
+
+    backlog: int = 0
+    in_flight: int = 0
+    oldest_at: int = 0
+
+
+class Traffic:
+    def __init__(self, engine: Engine) -> None:
+        """Listens until it is closed; one taker, once a second or so."""
+        self._engine = engine
+        self._taken_at = engine.now()
+        self._topics: set[int] = set()
+        self._subscriptions: set[int] = set()
+        self._topic_counts: dict[int, tuple[int, int]] = {}
+        self._subscription_counts: dict[int, Counted] = {}
+        self._fills: dict[int, _Fill] = {}  # of what has a backlog
+        self._backlog = self._in_flight = 0
+        self._listeners = [
+            engine.on(_OF_TOPICS, self._on_topic),
+            engine.on(_OF_SUBSCRIPTIONS, self._on_subscription),
+            engine.on_reset(self._look_at_all),
+        ]
+        with engine.lock:
+            state = engine.broker.state
+            self._topic_counts = {n: _topic_counts(each) for n, each in state.topics.items()}
+            subscriptions = state.subscriptions.items()
+            self._subscription_counts = {n: _subscription_counts(each) for n, each in subscriptions}
+            self._look_at_all()
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            self._engine.off(listener)
+
+    def _on_topic(self, fact: Any) -> None:
+        self._topics.add(fact.topic)
+
+    def _on_subscription(self, fact: Any) -> None:
+        self._subscriptions.add(fact.subscription)
+
+    def _look_at_all(self) -> None:
+        self._subscriptions.update(self._fills, self._engine.broker.state.subscriptions)
+
+    def take(self, watched: Iterable[str] = ()) -> Interval:
+        """What happened since the last call; `watched`: subscriptions to tell of although nothing happened."""
+        engine = self._engine
+        with engine.lock:
+            now = engine.now()
+            seconds, self._taken_at = max(0, now - self._taken_at) / SECOND, now
+            topics = self._take_topics()
+            numbers, self._subscriptions = self._subscriptions, set()
+            subscriptions = {}
+            for number in numbers:
+                subscription = engine.broker.state.subscriptions.get(number)
+                self._refill(number, subscription, now)
+                if subscription is not None:
+                    counted = self._difference(number, subscription)
+                    if any(counted):
+                        subscriptions[subscription.name] = self._traffic(number, counted, now)
+            for name in watched:
+                found = engine.broker.state.subscription_names.get(name)
+                if found is not None and name not in subscriptions:
+                    subscriptions[name] = self._traffic(found.number, (0, 0, 0, 0), now)
+            oldest = min((each.oldest_at for each in self._fills.values() if each.oldest_at), default=now)
+            return Interval(
+                now,
+                seconds,
+                topics,
+                subscriptions,
+                self._backlog,
+                self._in_flight,
+                max(0, now - oldest) / SECOND,
+                engine.commits.meter.statistics(),
+                {door: astuple(counts) for door, counts in engine.doors.items()},
+            )
+
+    def _take_topics(self) -> dict[str, TopicTraffic]:
+        numbers, self._topics = self._topics, set()
+        found = {}
+        for number in numbers:
+            topic = self._engine.broker.state.topics.get(number)
+            if topic is None:
+                self._topic_counts.pop(number, None)
+                continue
+            self._subscriptions.update(topic.readers)  # a publish adds to the backlog of each
+            counts, was = _topic_counts(topic), self._topic_counts.get(number, (0, 0))
+            if counts != was:
+                self._topic_counts[number] = counts
+                found[topic.name] = TopicTraffic(counts[0] - was[0], counts[1] - was[1])
+        return found
+
+    def _difference(self, number: int, subscription: Subscription) -> Counted:
+        counts = _subscription_counts(subscription)
+        was = self._subscription_counts.get(number, (0, 0, 0, 0))
+        if counts == was:
+            return (0, 0, 0, 0)
+        self._subscription_counts[number] = counts
+        return counts[0] - was[0], counts[1] - was[1], counts[2] - was[2], counts[3] - was[3]
+
+    def _refill(self, number: int, subscription: Subscription | None, now: int) -> None:
+        """Look how full a subscription is, and count it in the sums."""
+        engine, fill = self._engine, _Fill()
+        if subscription is None:
+            self._subscription_counts.pop(number, None)
+        else:
+            topic = engine.broker.state.read_topic(subscription)
+            backlog = backlog_of(topic, subscription)
+            if backlog.messages:
+                age = age_seconds(engine.broker, topic, subscription, engine.oldest, now)
+                fill = _Fill(backlog.messages, backlog.in_flight_messages, now - int(age * SECOND))
+        was = self._fills.pop(number, _Fill())
+        self._backlog += fill.backlog - was.backlog
+        self._in_flight += fill.in_flight - was.in_flight
+        if fill.backlog:
+            self._fills[number] = fill
+
+    def _traffic(self, number: int, counted: Counted, now: int) -> SubscriptionTraffic:
+        fill = self._fills.get(number, _Fill())
+        age = max(0, now - fill.oldest_at) / SECOND if fill.oldest_at else 0.0
+        return SubscriptionTraffic(*counted, fill.backlog, fill.in_flight, age)
+
+
+def _topic_counts(topic: Topic) -> tuple[int, int]:
+    return topic.counts.published, topic.counts.bytes
+
+
+def _subscription_counts(subscription: Subscription) -> Counted:
+    counts = subscription.counts
+    return counts.delivered, counts.acked, counts.returned, counts.dead_lettered

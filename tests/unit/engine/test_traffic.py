@@ -1,0 +1,85 @@
+"""What happened between two looks: counters of what had traffic, and the sums of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from penstock import Draft, ManualClock, SubscriptionOptions
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.traffic import SubscriptionTraffic, TopicTraffic, Traffic
+from penstock.journal.memory import MemoryJournal
+
+
+def run(scenario: Callable[[AsyncMessageQueue, ManualClock], Awaitable[None]]) -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        queue = AsyncMessageQueue(MemoryJournal(), clock=clock)
+        await queue.start()
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic", SubscriptionOptions(dead_letter_topic="dead"))
+        try:
+            await scenario(queue, clock)
+        finally:
+            await queue.close()
+
+    asyncio.run(main())
+
+
+def test_counters_are_differences_and_fill_is_as_it_is() -> None:
+    async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
+        await queue.publish("topic", [Draft(b"before")])
+        traffic = Traffic(queue.engine)
+        clock.advance(2)
+        await queue.at("text").publish("topic", [Draft(b"12345"), Draft(b"12345")])
+        delivered = await queue.pull("sub", 2)
+        await queue.ack([delivered[0].receipt])
+        taken = traffic.take()
+        assert taken.seconds == 2
+        assert taken.topics == {"topic": TopicTraffic(2, 10)}
+        assert taken.subscriptions == {"sub": SubscriptionTraffic(2, 1, 0, 0, 2, 1, 0.0)}
+        assert (taken.backlog_messages, taken.in_flight_messages) == (2, 1)
+        assert taken.doors["text"][:2] == (1, 2)
+        clock.advance(3)
+        again = traffic.take(["sub", "nobody"])
+        assert again.topics == {}
+        assert again.subscriptions == {"sub": SubscriptionTraffic(0, 0, 0, 0, 2, 1, 3.0)}
+        assert again.oldest_age_seconds == 3
+
+    run(scenario)
+
+
+def test_what_is_deleted_leaves_the_sums() -> None:
+    async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
+        traffic = Traffic(queue.engine)
+        await queue.create_subscription("other", "topic")
+        await queue.publish("topic", [Draft(b"1")] * 3)
+        assert traffic.take().backlog_messages == 6  # a publish fills every subscription of its topic
+        await queue.delete_subscription("sub")
+        assert traffic.take().backlog_messages == 3
+        await queue.delete_topic("topic")
+        assert traffic.take().backlog_messages == 0
+        assert traffic.take().oldest_age_seconds == 0
+
+    run(scenario)
+
+
+def test_a_purge_and_a_seek_show() -> None:
+    async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
+        traffic = Traffic(queue.engine)
+        await queue.publish("topic", [Draft(b"1")] * 3)
+        traffic.take()
+        await queue.purge("sub")
+        assert traffic.take().backlog_messages == 0
+
+    run(scenario)
+
+
+def test_closed_it_listens_no_more() -> None:
+    async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
+        traffic = Traffic(queue.engine)
+        traffic.close()
+        await queue.publish("topic", [Draft(b"1")])
+        assert not traffic._topics
+
+    run(scenario)
