@@ -211,7 +211,7 @@ class AsyncMessageQueue(AsyncTopology):
                 raise UnavailableError("The server is stopping")
         return Leased(deliveries, tail, self.loop.committed(number, None)), again
 
-    async def lease_at(self, name: str, offsets: Sequence[int]) -> list[Delivery]:
+    async def lease_at(self, name: str, offsets: Sequence[int], *, holder: str = "") -> list[Delivery]:
         deliveries: list[Delivery] = []
         try:
             steps = partial(commands.lease_at, now=self.engine.now, name=name, offsets=offsets, taken=deliveries)
@@ -220,7 +220,7 @@ class AsyncMessageQueue(AsyncTopology):
         except asyncio.CancelledError:
             self.put_back(deliveries)
             raise
-        self._note_lease(deliveries, "")
+        self._note_lease(deliveries, holder)
         return deliveries
 
     def _note_lease(self, deliveries: Sequence[Delivery], holder: str) -> None:

@@ -121,7 +121,7 @@ class Queue(Protocol):
         With nothing ready it waits until there may be something, and answers without messages: look again.
         """
 
-    def lease_at(self, name: str, offsets: Sequence[int]) -> Awaitable[list[Delivery]]:
+    def lease_at(self, name: str, offsets: Sequence[int], *, holder: str = "") -> Awaitable[list[Delivery]]:
         """Lease chosen messages, for as long as the process lives: those of them that are unacked and with nobody.
 
         For subscriptions that do not order; a FailedPreconditionError for others.

@@ -5,6 +5,7 @@ It needs nothing but the standard library: every server has dead letters, whiche
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from penstock.broker.model import SECOND
@@ -22,6 +23,19 @@ def source_attributes(source: Source) -> dict[str, str]:
         f"{_PREFIX}SubscriptionProject": project,
         f"{_PREFIX}TopicPublishTime": rfc3339(source.publish_time),
     }
+
+
+def source_subscription(attributes: Mapping[str, str]) -> str | None:
+    """The subscription that gave up on a message, if it is a dead letter."""
+    name, project = attributes.get(f"{_PREFIX}Subscription"), attributes.get(f"{_PREFIX}SubscriptionProject")
+    if not name:
+        return None
+    return f"projects/{project}/subscriptions/{name}" if project else name
+
+
+def without_source(attributes: Mapping[str, str]) -> dict[str, str]:
+    """The attributes that a dead letter had before it was one."""
+    return {name: value for name, value in attributes.items() if not name.startswith(_PREFIX)}
 
 
 def rfc3339(nanoseconds: int) -> str:

@@ -1,0 +1,342 @@
+"""Moving messages from a subscription to topics: one pass over what is unacked, safe to break off and to start again.
+
+What is chosen is leased for as long as the process lives, published under a publish-once key made of the subscription's
+identity and the message's offset, and acked when that is durable. After a crash the leases are gone and the keys are
+not: the same move again publishes nothing twice. What is not chosen is never touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from penstock.broker.filters import compile_filter
+from penstock.broker.model import SECOND, Draft, Message
+from penstock.broker.retry import SOURCE_PUBLISH_TIME
+from penstock.engine.port import Appended, Delivery, Once, Queue, TopicMetadata
+from penstock.errors import FailedPreconditionError, NotFoundError, PenstockError, UnavailableError, where
+
+log = logging.getLogger("penstock.doors.http")
+
+BATCH_MESSAGES = 250  # looked at in one step
+BATCH_BYTES = 4 << 20  # about; by the size of the messages before
+ANSWERS_MAX = 10_000  # publish-once keys that a topic remembers of a move, before it may forget them
+GAP = 32  # offsets between two messages that are still read together
+PREVIEW_SECONDS = 5.0
+REASONS_MAX = 20  # told apart
+REST = "other reasons"
+
+RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
+
+NOT_CHOSEN = "not chosen"
+NOT_A_DEAD_LETTER = "it does not say where it came from"
+GONE = "there is no such message"
+TAKEN = "a consumer has it, or it is settled"
+
+
+class Sources(Protocol):
+    """How a dead letter says where it came from."""
+
+    def source_subscription(self, attributes: Mapping[str, str]) -> str | None: ...
+
+    def without_source(self, attributes: Mapping[str, str]) -> dict[str, str]: ...
+
+
+class Choice(NamedTuple):
+    """Which messages, and where to."""
+
+    to: str | None  # None: each dead letter to the topic it came from
+    filter: str = ""
+    text: str = ""
+    offsets: Sequence[int] = ()  # only these; empty: all
+    most: int = 0  # 0: no limit
+    rate: float = 0  # a second; 0: no limit
+
+    def test(self) -> Callable[[Message], bool]:
+        accepts = compile_filter(self.filter) if self.filter else None
+        text, data = self.text, self.text.encode()
+
+        def chosen(message: Message) -> bool:
+            if accepts is not None and not accepts(message.attributes):
+                return False
+            attributes = message.attributes.items()
+            return not text or data in message.data or any(text in key or text in value for key, value in attributes)
+
+        return chosen
+
+
+class Scan:
+    """One pass over what is unacked in a subscription when it begins: which message goes where, and which stays.
+
+    It ends at the tail it began with, so that a move to the topic it reads does not go on with its own messages.
+    """
+
+    def __init__(self, queue: Queue, subscription: str, topic: TopicMetadata, choice: Choice, sources: Sources) -> None:
+        self._queue = queue
+        self._subscription = subscription
+        self._topic = topic
+        self._choice = choice
+        self._sources = sources
+        self._chosen = choice.test()
+        self._asked = sorted(set(choice.offsets))
+        self._place = topic.head
+        self._span = BATCH_MESSAGES
+        self._origins: dict[str, str | None] = {}  # source subscription -> its topic
+        self.left: Counter[str] = Counter()  # by reason
+
+    async def next(self, most: int) -> list[tuple[Message, str]] | None:
+        """The next messages to move, each with its topic; None at the end."""
+        offsets = await self._offsets(min(most, self._span))
+        if not offsets:
+            return None
+        self._place = offsets[-1] + 1
+        found = await self._read(offsets)
+        size = sum(message.size for message in found)
+        self._span = max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(found) // max(size, 1)))
+        if len(found) < len(offsets):
+            self.leave(GONE, len(offsets) - len(found))
+        chosen = []
+        for message in found:
+            if not self._chosen(message):
+                self.leave(NOT_CHOSEN)
+                continue
+            topic, reason = (self._choice.to, "") if self._choice.to else await self._origin(message)
+            if topic is None:
+                self.leave(reason)
+            else:
+                chosen.append((message, topic))
+        return chosen
+
+    async def _offsets(self, most: int) -> list[int]:
+        if self._choice.offsets:
+            offsets, self._asked = self._asked[:most], self._asked[most:]
+            return offsets
+        unacked = await self._queue.unacked(self._subscription, self._place, most)
+        return [offset for offset in unacked if offset < self._topic.tail]
+
+    async def _read(self, offsets: Sequence[int]) -> list[Message]:
+        """They may lie far apart: what lies close together is read together."""
+        found: list[Message] = []
+        first = 0
+        for place in range(1, len(offsets) + 1):
+            if place == len(offsets) or offsets[place] - offsets[place - 1] > GAP:
+                wanted = set(offsets[first:place])
+                read = await self._queue.read(self._topic.name, offsets[first], offsets[place - 1] + 1)
+                found += [message for message in read if message.offset in wanted]
+                first = place
+        return found
+
+    async def leased(self, first: int, last: int) -> set[int]:
+        """Those between two offsets that consumers have."""
+        leases = await self._queue.leases(self._subscription, first, last - first + 1)
+        return {each.offset for each in leases if each.offset <= last}
+
+    def leave(self, reason: str, count: int = 1) -> None:
+        self.left[reason if reason in self.left or len(self.left) < REASONS_MAX else REST] += count
+
+    async def _origin(self, message: Message) -> tuple[str | None, str]:
+        """The topic a dead letter came from, or why there is none."""
+        topic = message.attributes.get("dead_letter_source_topic")
+        if topic is None:
+            source = self._sources.source_subscription(message.attributes)
+            if source is None:
+                return None, NOT_A_DEAD_LETTER
+            if source not in self._origins:
+                known = await self._queue.find_subscription(source)
+                self._origins[source] = known.topic if known is not None else None
+            topic = self._origins[source]
+            if topic is None:
+                return None, f"the subscription it came from is gone: {source}"
+        if await self._queue.find_topic(topic) is None:
+            return None, f"the topic it came from is gone: {topic}"
+        return topic, ""
+
+
+class Move:
+    """A move and how far it is."""
+
+    def __init__(self, number: int, queue: Queue, subscription: str, choice: Choice, sources: Sources) -> None:
+        self.id = str(number)
+        self.subscription = subscription
+        self.choice = choice
+        self.state = RUNNING
+        self.reason = ""
+        self.moved = self.total = 0
+        self.started_at, self.ended_at = queue.clock.now(), 0
+        self._queue = queue
+        self._sources = sources
+        self._scan: Scan | None = None
+        self._stop = asyncio.Event()
+        self._unsettled: set[int] = set()  # published, and not known to be acked
+        self._answers: Counter[str] = Counter()  # publish-once keys by topic since they were last forgotten
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def left(self) -> Mapping[str, int]:
+        return self._scan.left if self._scan is not None else {}
+
+    @property
+    def unknown(self) -> int:
+        return len(self._unsettled)
+
+    async def begin(self) -> None:
+        """Checks what can be checked, and goes on in the background."""
+        metadata, topic = await source_of(self._queue, self.subscription)
+        self._scan = Scan(self._queue, self.subscription, topic, self.choice, self._sources)
+        self._producer = f"move/{topic.identity}/{metadata}"
+        backlog = await self._queue.backlog(self.subscription)
+        self.total = len(set(self.choice.offsets)) or backlog.messages
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """After the step it is in."""
+        self._stop.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def cancel(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        try:
+            await self._all()
+            self.state = STOPPED if self._stop.is_set() else DONE
+        except PenstockError as error:
+            self.state, self.reason = FAILED, error.message
+        except asyncio.CancelledError:
+            self.state, self.reason = STOPPED, "the server stops"
+        except Exception as error:  # noqa: BLE001 - a bug here must not go unseen
+            self.state, self.reason = FAILED, "an internal error, which the log names"
+            log.error("moving from %s failed: %s", self.subscription, where(error))
+        finally:
+            self.ended_at = self._queue.clock.now()
+
+    async def _all(self) -> None:
+        assert self._scan is not None
+        rate, most = self.choice.rate, self.choice.most
+        began, loop = asyncio.get_running_loop().time(), asyncio.get_running_loop()
+        at_once = max(1, min(BATCH_MESSAGES, int(rate / 4))) if rate else BATCH_MESSAGES
+        while not self._stop.is_set() and (not most or self.moved < most):
+            chosen = await self._scan.next(min(at_once, most - self.moved) if most else at_once)
+            if chosen is None:
+                break
+            await self._step(chosen)
+            if rate:
+                pause = began + self.moved / rate - loop.time()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), max(0.0, pause))
+        await self._forget(0)
+
+    async def _step(self, chosen: Sequence[tuple[Message, str]]) -> None:
+        """Lease, publish, ack; each when the one before is durable."""
+        assert self._scan is not None
+        topics = {message.offset: topic for message, topic in chosen}
+        leased = await self._queue.lease_at(self.subscription, list(topics), holder=f"move {self.id}") if topics else []
+        if len(leased) < len(topics):
+            self._scan.leave(TAKEN, len(topics) - len(leased))
+        kept = {each.message.offset: each for each in leased}  # to be given back
+        try:
+            published = await self._publish_all(leased, topics)
+            for delivery in published:
+                del kept[delivery.message.offset]
+            stale = set((await self._queue.ack([each.receipt for each in published])).stale) if published else set()
+            done = [each for each in published if each.receipt not in stale]
+            self._unsettled -= {each.message.offset for each in done}
+            self.moved += len(done)
+        finally:
+            self._queue.put_back(list(kept.values()))
+        await self._forget(ANSWERS_MAX)
+
+    async def _publish_all(self, leased: Sequence[Delivery], topics: Mapping[int, str]) -> list[Delivery]:
+        """Those that are published; the others are refused, or nobody knows and the move ends."""
+        assert self._scan is not None
+        self._unsettled |= {each.message.offset for each in leased}
+        decided = [self._publish(each, topics[each.message.offset]) for each in leased]
+        published, lost = [], None
+        for delivery, answer in zip(leased, await asyncio.gather(*decided, return_exceptions=True), strict=True):
+            offset = delivery.message.offset
+            if not isinstance(answer, BaseException):
+                self._answers[topics[offset]] += 1
+                published.append(delivery)
+            elif isinstance(answer, PenstockError) and not isinstance(answer, UnavailableError):
+                self._scan.leave(answer.message)
+                self._unsettled.discard(offset)
+            else:
+                lost = answer
+        if lost is not None and not published:
+            raise lost
+        return published
+
+    def _publish(self, delivery: Delivery, topic: str) -> asyncio.Future[Appended]:
+        message, now = delivery.message, self._queue.clock.now()
+        attributes = message.attributes
+        if self.choice.to is None:  # back where it came from, as it was
+            attributes = self._sources.without_source(attributes)
+            attributes = {name: each for name, each in attributes.items() if not name.startswith(_OWN_PREFIX)}
+        delay = max(0, message.visible_at - now) / SECOND if message.visible_at else 0
+        life = max(1, message.expires_at - now) / SECOND if message.expires_at else 0
+        draft = Draft(message.data, attributes, message.ordering_key, delay, life)
+        return self._queue.publish(topic, [draft], Once(self._producer, 0, message.offset))
+
+    async def _forget(self, most: int) -> None:
+        """What is acked is not published again, so its key need not be remembered."""
+        if not self._unsettled and self._answers.total() > most:
+            for topic in self._answers:
+                with suppress(NotFoundError):
+                    await self._queue.forget_producer(topic, self._producer)
+            self._answers.clear()
+
+
+_OWN_PREFIX = SOURCE_PUBLISH_TIME.removesuffix("publish_time_ns")
+
+
+class Preview(NamedTuple):
+    """What a move would do."""
+
+    by_topic: Mapping[str, int]
+    left: Mapping[str, int]
+    complete: bool  # all of it was looked at
+
+
+async def preview(queue: Queue, subscription: str, choice: Choice, sources: Sources) -> Preview:
+    """Looks and touches nothing, for PREVIEW_SECONDS at most."""
+    _, topic = await source_of(queue, subscription)
+    scan, by_topic = Scan(queue, subscription, topic, choice, sources), Counter[str]()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + PREVIEW_SECONDS
+    while loop.time() < until:
+        chosen = await scan.next(BATCH_MESSAGES)
+        if chosen is None:
+            return Preview(by_topic, scan.left, True)
+        leased = await scan.leased(chosen[0][0].offset, chosen[-1][0].offset) if chosen else set()
+        for message, to in chosen:
+            if message.offset in leased:
+                scan.leave(TAKEN)
+            elif choice.most and by_topic.total() >= choice.most:
+                scan.leave(NOT_CHOSEN)
+            else:
+                by_topic[to] += 1
+        await asyncio.sleep(0)
+    return Preview(by_topic, scan.left, False)
+
+
+async def source_of(queue: Queue, subscription: str) -> tuple[int, TopicMetadata]:
+    """The number of a subscription to move from, and its topic."""
+    known = await queue.find_subscription(subscription)
+    if known is None:
+        raise NotFoundError(f"Subscription not found: {subscription}")
+    topic = await queue.find_topic(known.topic) if not known.detached else None
+    if topic is None:
+        raise FailedPreconditionError(f"Subscription is detached: {subscription}")
+    if known.options.ordering:
+        raise FailedPreconditionError(
+            f"Messages cannot be chosen where they are delivered in order: {subscription}; "
+            "another subscription of its topic can be moved from"
+        )
+    return known.number, topic
