@@ -165,17 +165,23 @@ def server_limits(settings: Settings) -> Limits:
 
 
 def _open_http(opening: Opening) -> Door:
-    from penstock.doors.http.admin.calls import Context
+    from penstock.doors.google import deadletters
+    from penstock.doors.http.admin.calls import About, Context, ShownSetting
+    from penstock.doors.http.admin.live import Live
     from penstock.doors.http.server import HttpDoor
-    from penstock.settings import installed_version
+    from penstock.engine.traffic import Traffic
+    from penstock.settings import installed_version, shown_settings
 
-    queue, condition, version = opening.queue, opening.condition, installed_version()
-    project = opening.settings.default_project
+    settings, condition, version = opening.settings, opening.condition, installed_version()
+    queue = opening.queue.at("http")
+    live = Live(queue, Traffic(queue.engine), deadletters)
+    data = None if settings.memory else str(Path(settings.data).absolute())
+    about = About(queue.clock.now(), data, [ShownSetting(*each) for each in shown_settings(settings)])
     return HttpDoor(
         statistics=queue.engine,
         condition=condition,
         version=version,
-        admin=Context(queue, queue.engine, condition, version=version, default_project=project),
+        admin=Context(queue, queue.engine, condition, version, settings.default_project, about, live.samples, live),
         **opening.common("http"),
     )
 

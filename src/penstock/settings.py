@@ -181,6 +181,19 @@ def read_config(path: str) -> dict[str, object]:
         raise InvalidArgumentError(f"the settings file {path} is not valid TOML: {error}") from error
 
 
+def shown_settings(settings: Settings) -> Iterator[tuple[str, Any, Any, bool, str, bool]]:
+    """Name, value in force, default, whether they differ, help, and whether it is a place on this machine.
+
+    The value of a secret stays here.
+    """
+    for each in SETTINGS.values():
+        record = getattr(settings, each.section) if each.section else settings
+        value = getattr(record, each.key)
+        shown = "***" if each.secret and value else value
+        is_path = each.kind.metavar in ("DIR", "FILE")
+        yield each.name, shown, each.default, value != each.default, each.sentences, is_path
+
+
 def installed_version() -> str:
     from importlib import metadata
 

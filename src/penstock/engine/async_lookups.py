@@ -12,6 +12,7 @@ from penstock.engine.port import (
     QueueNumbers,
     Settled,
     SnapshotDump,
+    Store,
     SubscriptionMetadata,
     TopicMetadata,
 )
@@ -61,6 +62,9 @@ class AsyncLookups:
 
     async def unacked(self, name: str, first: int, most: int) -> list[int]:
         return lookups.unacked(self.engine, name, first, most)
+
+    async def store(self) -> Store:
+        return lookups.store(self.engine)
 
     async def leases(self, name: str, first: int, most: int) -> list[Lease]:
         return lookups.leases(self.engine, name, first, most)

@@ -16,7 +16,7 @@ from penstock.engine.statistics import (
     statistics_of_subscription,
     statistics_of_topic,
 )
-from penstock.engine.views import Backlog, Lease, QueueNumbers, SubscriptionMetadata, TopicMetadata, backlog_of
+from penstock.engine.views import Backlog, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata, backlog_of
 from penstock.errors import NotFoundError
 
 
@@ -85,6 +85,10 @@ def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[Subscr
         return [
             statistics_of_subscription(engine.broker, each, engine.oldest, now) for each in found if each is not None
         ]
+
+
+def store(engine: Engine) -> Store:
+    return Store(engine.journal.durable, *engine.journal.sizes())
 
 
 def leases(engine: Engine, name: str, first: int, most: int) -> list[Lease]:

@@ -19,7 +19,7 @@ from penstock.broker.model import Draft, Message, SubscriptionOptions, TopicOpti
 from penstock.broker.publishing import Appended, Once
 from penstock.engine.clock import Alarm, Clock
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
-from penstock.engine.views import Backlog, Lease, QueueNumbers, SubscriptionMetadata, TopicMetadata
+from penstock.engine.views import Backlog, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
 from penstock.journal.port import BackupProgress, BackupReport
 
@@ -41,6 +41,7 @@ __all__ = [
     "Renewed",
     "Settled",
     "SnapshotDump",
+    "Store",
     "SubscriptionMetadata",
     "TopicMetadata",
     "refusal",
@@ -275,6 +276,9 @@ class Queue(Protocol):
 
         Whoever leaves before that, closing the generator, stops it.
         """
+
+    def store(self) -> Awaitable[Store]:
+        """Where the messages are kept."""
 
     # ------------------------------------------------------------------ news
 

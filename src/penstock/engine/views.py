@@ -107,6 +107,15 @@ def backlog_of(topic: Topic | None, subscription: Subscription) -> Backlog:
     )
 
 
+class Store(NamedTuple):
+    """Where the messages are: whether they survive the process, and the room they take."""
+
+    durable: bool
+    bytes: int
+    wal_bytes: int  # of those, what is not yet in its place
+    free_bytes: int | None  # None: nobody knows
+
+
 class Lease(NamedTuple):
     """A message that a consumer has, and who got it where; None: not known, as after a restart."""
 

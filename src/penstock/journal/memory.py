@@ -9,7 +9,7 @@ from threading import Lock
 from penstock.broker.model import Message
 from penstock.errors import DamagedStoreError, FailedPreconditionError
 from penstock.journal.floors import GONE, Floors
-from penstock.journal.port import Commit, Recovered
+from penstock.journal.port import Commit, JournalSizes, Recovered
 
 
 class MemoryJournal:
@@ -65,6 +65,9 @@ class MemoryJournal:
 
     def backup_command(self) -> Sequence[str]:
         raise FailedPreconditionError("This server keeps everything in memory: there is nothing on disk to back up.")
+
+    def sizes(self) -> JournalSizes:
+        return JournalSizes()
 
     def close(self) -> None:
         self._logs.clear()

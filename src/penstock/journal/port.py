@@ -40,6 +40,14 @@ class JournalFailedError(InternalError):
     """The store could not make a write durable; the broker has stopped rather than guess what was kept."""
 
 
+class JournalSizes(NamedTuple):
+    """How much room a journal takes, and how much is left for it; None: it does not know."""
+
+    bytes: int = 0
+    wal_bytes: int = 0  # of those, what is not yet in its place
+    free_bytes: int | None = None
+
+
 class Journal(Protocol):
     durable: bool  # False: a commit is done when it is applied, there is nothing to wait for
 
@@ -86,6 +94,8 @@ class Journal(Protocol):
         now and then, at the end {"backup": BackupReport} or {"error": {"kind": ..., "message": ...}}. It can be killed.
         FailedPreconditionError: nothing is stored.
         """
+
+    def sizes(self) -> JournalSizes: ...
 
     def close(self) -> None:
         """Release everything; a journal that was closed can be opened again by a new one."""

@@ -12,12 +12,15 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from penstock.assembly import SERVER_LIMITS
+from penstock.doors.google import deadletters
 from penstock.doors.http.admin.calls import Context
+from penstock.doors.http.admin.live import Live
 from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.server import HttpDoor
 from penstock.doors.port import OPEN, Condition
 from penstock.doors.resources import Names
 from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.traffic import Traffic
 from penstock.journal.memory import MemoryJournal
 
 T = TypeVar("T")
@@ -50,6 +53,7 @@ class Harness:
         self.options = options or HttpOptions()
         self.host = host
         self._parts = parts
+        self.clock = parts.get("clock")
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
@@ -70,7 +74,11 @@ class Harness:
         self.condition = Condition()
         self.condition.doors["http"] = OPEN
         self.condition.names = Names((), "penstock")
-        self.context = Context(self.queue, self.queue.engine, self.condition, version="1.2.3")
+        queue = self.queue.at("http")
+        self.live = Live(queue, Traffic(queue.engine), deadletters)
+        self.context = Context(
+            queue, queue.engine, self.condition, version="1.2.3", rates=self.live.samples, live=self.live
+        )
         self.door = HttpDoor(
             host=self.host,
             port=0,

@@ -70,6 +70,7 @@ class HttpDoor:
         options = options or HttpOptions()
         self._hosts = HostGuard(host, options.allowed_hosts)
         self._access = Access(options)
+        self._live = admin.live if admin is not None else None
         self._admin = Admin(admin, self._access) if admin is not None else None
         self._budget = budget or Budget()
         limits = HttpLimits(body_bytes_max=64 << 10, large_bodies=(BASE.encode(), BODY_BYTES_MAX))
@@ -97,8 +98,12 @@ class HttpDoor:
     async def start(self) -> None:
         self.address = join_address(*await self._server.start(self._host, self._port))
         self._hosts.listens_at(self._server.connections.addresses)
+        if self._live is not None:
+            self._live.start()
 
     async def stop(self, grace_seconds: float) -> None:
+        if self._live is not None:
+            await self._live.stop()
         await self._server.stop(grace_seconds)
 
     async def _answer(self, request: Request) -> Response:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import FailedPreconditionError, UnavailableError
+from penstock.journal.port import JournalSizes
 
 UNFINISHED = "restoring"  # a folder in which a restore that was interrupted left its work
 
@@ -52,6 +53,12 @@ class Folder:
     def release(self) -> None:
         for lock in self._locks:
             os.close(lock)
+
+    def sizes(self) -> JournalSizes:
+        """Of the files, and of the room that is left for more."""
+        wal, usage = self.database.with_name(f"{self.database.name}-wal"), os.statvfs(self.path)
+        sizes = [file.stat().st_size if file.exists() else 0 for file in (self.database, wal)]
+        return JournalSizes(sum(sizes), sizes[1], usage.f_bavail * usage.f_frsize)
 
     def protect(self) -> None:
         """The engine makes its files readable for all; the log takes the mode of the database."""

@@ -30,7 +30,7 @@ from penstock.journal.codec import (
     seal_snapshot,
 )
 from penstock.journal.floors import GONE, Floors
-from penstock.journal.port import Commit, JournalFullError, Recovered
+from penstock.journal.port import Commit, JournalFullError, JournalSizes, Recovered
 from penstock.journal.sqlite.chores import Chores
 from penstock.journal.sqlite.connection import SQL, close_untouched, open_reader, value
 from penstock.journal.sqlite.errors import Translation
@@ -159,6 +159,9 @@ class SqliteJournal:
     def remove_if_new(self) -> None:
         """For a start that came to nothing: closing removes the store again, unless it was there before."""
         self._removes = self._folder.is_new
+
+    def sizes(self) -> JournalSizes:
+        return self._folder.sizes()
 
     def close(self) -> None:
         if isinstance(self._refusal, UnavailableError):  # closed before

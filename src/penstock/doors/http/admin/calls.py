@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -12,8 +12,11 @@ from penstock.doors.port import Condition
 from penstock.doors.resources import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, full_name
 from penstock.engine.port import Queue
 from penstock.engine.statistics import Statistics
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, UnavailableError
 from penstock.wire.http1 import Request
+
+if TYPE_CHECKING:
+    from penstock.doors.http.admin.live import Live
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -40,6 +43,26 @@ class NoRates:
         return 0.0, 0.0
 
 
+class ShownSetting(NamedTuple):
+    """A setting as it is in force; the value of a secret is not in it."""
+
+    name: str
+    value: Any
+    default: Any
+    changed: bool
+    help: str
+    is_path: bool  # of the server's machine: not for everybody's eyes
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the assembly knows of the server and does not change."""
+
+    started_at: int = 0
+    data: str | None = None  # None: in memory
+    settings: Sequence[ShownSetting] = field(default_factory=tuple)
+
+
 @dataclass(slots=True)
 class Context:
     """What handlers work with; the assembly fills it."""
@@ -49,7 +72,9 @@ class Context:
     condition: Condition
     version: str = ""
     default_project: str = "penstock"
+    about: About = field(default_factory=About)
     rates: Rates = field(default_factory=NoRates)
+    live: Live | None = None
 
 
 @dataclass(slots=True)
@@ -64,6 +89,12 @@ class Call(Generic[Q, B]):
     @property
     def queue(self) -> Queue:
         return self.context.queue
+
+    @property
+    def live(self) -> Live:
+        if self.context.live is None:
+            raise UnavailableError("This server takes no samples and moves nothing")
+        return self.context.live
 
     @property
     def project(self) -> str:

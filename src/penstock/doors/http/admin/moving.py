@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
@@ -174,6 +174,7 @@ class Move:
         self._unsettled: set[int] = set()  # published, and not known to be acked
         self._answers: Counter[str] = Counter()  # publish-once keys by topic since they were last forgotten
         self._task: asyncio.Task[None] | None = None
+        self.on_end: Callable[[], Awaitable[None]] | None = None
 
     @property
     def left(self) -> Mapping[str, int]:
@@ -207,6 +208,8 @@ class Move:
         try:
             await self._all()
             self.state = STOPPED if self._stop.is_set() else DONE
+            if self.unknown:
+                self.reason = "start it again to settle what is unknown"
         except PenstockError as error:
             self.state, self.reason = FAILED, error.message
         except asyncio.CancelledError:
@@ -215,6 +218,9 @@ class Move:
             self.state, self.reason = FAILED, "an internal error, which the log names"
             log.error("moving from %s failed: %s", self.subscription, where(error))
         finally:
+            with suppress(PenstockError):
+                if self.on_end is not None and self.state != STOPPED:
+                    await self.on_end()
             self.ended_at = self._queue.clock.now()
 
     async def _all(self) -> None:
@@ -243,10 +249,10 @@ class Move:
         kept = {each.message.offset: each for each in leased}  # to be given back
         try:
             published = await self._publish_all(leased, topics)
-            for delivery in published:
-                del kept[delivery.message.offset]
             stale = set((await self._queue.ack([each.receipt for each in published])).stale) if published else set()
             done = [each for each in published if each.receipt not in stale]
+            for delivery in done:
+                del kept[delivery.message.offset]
             self._unsettled -= {each.message.offset for each in done}
             self.moved += len(done)
         finally:

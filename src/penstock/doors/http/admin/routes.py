@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.doors.http.admin import projects, topics
+from penstock.doors.http.admin import about, leases, moves, projects, statistics, topics
 from penstock.doors.http.admin.calls import Route
 from penstock.doors.http.admin.checking import decoded
 
 BASE = "/admin/v1"
 
 ROUTES: tuple[Route, ...] = (
+    *about.ROUTES,
+    *statistics.ROUTES,
     *projects.ROUTES,
     *topics.ROUTES,
+    *leases.ROUTES,
+    *moves.ROUTES,
 )
 
 

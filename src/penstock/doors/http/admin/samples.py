@@ -7,9 +7,10 @@ had none for a while make room for those that do.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import NamedTuple
@@ -60,7 +61,7 @@ def process() -> Process:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):  # not Linux
         pages = 0
-    return Process(time.process_time(), pages * 4096)
+    return Process(time.process_time(), pages * os.sysconf("SC_PAGE_SIZE"))
 
 
 class Totals(NamedTuple):
@@ -172,7 +173,7 @@ class Samples:
                 if not asked and at - self._busy_at[oldest] < IDLE_SECONDS:
                     return
                 del rings[oldest], self._busy_at[oldest]
-            rings[name] = Series(fields, at - 1)
+            rings[name] = Series(fields, at if asked else at - 1)
         self._busy_at[name] = at
 
     # ------------------------------------------------------------------ answers
@@ -195,17 +196,25 @@ class Samples:
         return {name: self._mean(each) for name, each in zip(Totals._fields, sums, strict=True)}
 
     def topic(self, name: str, step: int, count: int) -> Rows:
-        self._keep(self._topics, name, TOPIC_FIELDS, self._clock.now() // SECOND, asked=True)
+        self.watch([name], [])
         return self._topics[name].rows(step, count)
 
     def subscription(self, name: str, step: int, count: int) -> Rows:
-        self._keep(self._subscriptions, name, SUBSCRIPTION_FIELDS, self._clock.now() // SECOND, asked=True)
+        self.watch([], [name])
         return self._subscriptions[name].rows(step, count)
 
     def door(self, name: str, step: int, count: int) -> Rows:
         if name not in self.doors:
             raise InvalidArgumentError(f"There are samples of these doors: {', '.join(self.doors) or 'none yet'}")
         return self.doors[name].rows(step, count)
+
+    def watch(self, topics: Iterable[str], subscriptions: Iterable[str]) -> None:
+        """Somebody looks at these: let them have rings."""
+        at = self._clock.now() // SECOND
+        for name in topics:
+            self._keep(self._topics, name, TOPIC_FIELDS, at, asked=True)
+        for name in subscriptions:
+            self._keep(self._subscriptions, name, SUBSCRIPTION_FIELDS, at, asked=True)
 
     @property
     def _intervals(self) -> list[Interval]:

@@ -1,0 +1,117 @@
+"""The server itself: what runs, its doors, its store, and its settings without their secrets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.records import Count, Counts, instant, made_at
+from penstock.doors.http.admin.samples import process
+
+CLOSED = "closed"
+
+
+class DoorRecord(msgspec.Struct):
+    name: str
+    address: str | None
+    state: str
+    guarded: bool
+    counts: Counts
+    note: str = ""
+
+
+class Durability(msgspec.Struct):
+    """`fsync`: what was accepted survives a power cut. `memory`: it ends with the process."""
+
+    kind: str = msgspec.field(name="class")
+    sentence: str
+
+
+class JournalRecord(msgspec.Struct):
+    bytes: Count
+    wal_bytes: Count
+    free_bytes: Count | None
+
+
+class RecoveryRecord(msgspec.Struct):
+    topics: Count
+    messages: Count
+    milliseconds: Count
+
+
+class ServerRecord(msgspec.Struct):
+    version: str
+    started_at: datetime | None
+    now: datetime
+    ready: bool
+    doors: list[DoorRecord]
+    durability: Durability
+    data: str | None
+    default_project: str
+    limits: dict[str, Any]
+    recovered: RecoveryRecord
+    memory_bytes: Count
+    journal: JournalRecord
+
+
+class SettingRecord(msgspec.Struct):
+    name: str
+    value: Any
+    default: Any
+    changed: bool
+    help: str
+
+
+class SettingsRecord(msgspec.Struct):
+    settings: list[SettingRecord]
+
+
+_DURABLE = "What was accepted is on disk, and survives a power cut."
+_IN_MEMORY = "Everything is in memory, and ends with the process."
+
+
+async def show_server(call: Call[NoQuery, None]) -> ServerRecord:
+    context, about = call.context, call.context.about
+    store = await call.queue.store()
+    return ServerRecord(
+        version=context.version,
+        started_at=instant(about.started_at),
+        now=made_at(call.queue.clock.now()),
+        ready=context.condition.ready,
+        doors=_doors(call),
+        durability=Durability("fsync", _DURABLE) if store.durable else Durability("memory", _IN_MEMORY),
+        data=about.data if call.may_change else None,
+        default_project=context.default_project,
+        limits=asdict(call.queue.limits),
+        recovered=RecoveryRecord(*context.condition.recovered),
+        memory_bytes=process().memory_bytes,
+        journal=JournalRecord(store.bytes, store.wal_bytes, store.free_bytes),
+    )
+
+
+def _doors(call: Call[Any, Any]) -> list[DoorRecord]:
+    condition = call.context.condition
+    doors = [
+        DoorRecord(each.name, each.address, condition.doors.get(each.name, ""), each.guarded, dict(each.counts))
+        for each in condition.opened
+    ]
+    return doors + [DoorRecord(name, None, CLOSED, True, {}, note) for name, note in condition.closed.items()]
+
+
+async def show_settings(call: Call[NoQuery, None]) -> SettingsRecord:
+    """Where things are on the server's machine is shown to those who may change it."""
+    shown = []
+    for each in call.context.about.settings:
+        hidden = each.is_path and not call.may_change
+        shown.append(SettingRecord(each.name, None if hidden else each.value, each.default, each.changed, each.help))
+    return SettingsRecord(shown)
+
+
+ROUTES = (
+    Route("GET", "/server", show_server, "What runs here, its doors and its store.", ServerRecord),
+    Route("GET", "/settings", show_settings, "Every setting as it is in force; secrets are hidden.", SettingsRecord),
+)

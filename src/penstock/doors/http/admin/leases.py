@@ -1,0 +1,63 @@
+"""The leases of a subscription: which messages consumers have, until when, and through which door they got them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from penstock.doors.http.admin.calls import Call, Route
+from penstock.doors.http.admin.paging import Paging
+from penstock.doors.http.admin.records import Count, instant
+from penstock.engine.port import Lease
+from penstock.errors import InvalidArgumentError, NotFoundError
+
+
+class LeaseQuery(Paging, forbid_unknown_fields=True):
+    project: str = ""
+
+
+class LeaseRecord(msgspec.Struct):
+    """`deadline` is null where a lease lasts as long as its consumer stays; the last three where nobody knows, as
+    after a restart."""
+
+    offset: Count
+    id: str
+    deadline: datetime | None
+    attempts: Count
+    extensions: Count
+    door: str | None
+    holder: str | None
+    leased_at: datetime | None
+
+
+class LeasePage(msgspec.Struct):
+    leases: list[LeaseRecord]
+    next_page_token: Annotated[str, msgspec.Meta(description="The next offset to look at.")]
+    total: Count
+
+
+async def list_leases(call: Call[LeaseQuery, None]) -> LeasePage:
+    name, token = call.subscription(), call.query.page_token
+    if await call.queue.find_subscription(name) is None:
+        raise NotFoundError(f"Subscription not found: {name}")
+    if token and not (token.isascii() and token.isdigit() and len(token) < 20):
+        raise InvalidArgumentError("This page_token is not one of this list")
+    leases = await call.queue.leases(name, int(token or 0), call.query.page_size + 1)
+    more = str(leases[call.query.page_size].offset) if len(leases) > call.query.page_size else ""
+    total = (await call.queue.backlog(name)).in_flight_messages
+    return LeasePage([_record(each) for each in leases[: call.query.page_size]], more, total)
+
+
+def _record(lease: Lease) -> LeaseRecord:
+    leased_at = instant(lease.leased_at) if lease.leased_at is not None else None
+    deadline = instant(lease.deadline)
+    return LeaseRecord(
+        lease.offset, lease.id, deadline, lease.attempts, lease.extensions, lease.door, lease.holder, leased_at
+    )
+
+
+ROUTES = (
+    Route("GET", "/subscriptions/{subscription}/leases", list_leases, "What consumers have.", LeasePage, LeaseQuery),
+)

@@ -1,0 +1,180 @@
+"""Statistics, samples and the live stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from penstock.broker.model import SECOND
+from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.events import NAMED_MAX, Client
+from penstock.doors.http.admin.records import Count, Counts, made_at
+from penstock.doors.http.admin.rings import MINUTE, MINUTES_KEPT, SECONDS_KEPT, Field
+from penstock.doors.http.admin.samples import (
+    DOOR_FIELDS,
+    SERVER_FIELDS,
+    SUBSCRIPTION_FIELDS,
+    TOPIC_FIELDS,
+    Totals,
+    quantile,
+)
+from penstock.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from penstock.wire.http1 import Response
+
+EVENT_STREAM = "text/event-stream"
+
+
+class Rate(msgspec.Struct):
+    per_second: float  # the mean of the last 10 seconds
+    total: Count  # since the start
+
+
+class Commits(msgspec.Struct):
+    per_second: float
+    total: Count
+    p50_seconds: float
+    p99_seconds: float
+
+
+class DoorStatistics(msgspec.Struct):
+    """`counts`: requests refused and connections turned away, by kind. The others: what went through it."""
+
+    counts: Counts
+    publishes: Count = 0
+    messages_in: Count = 0
+    pulls: Count = 0
+    messages_out: Count = 0
+    acks: Count = 0
+
+
+class StatisticsRecord(msgspec.Struct):
+    at: datetime
+    published: Rate
+    published_bytes: Rate
+    delivered: Rate
+    acked: Rate
+    returned: Rate
+    dead_lettered: Rate
+    backlog_messages: Count
+    in_flight_messages: Count
+    oldest_age_seconds: float
+    commits: Commits
+    cpu: float
+    memory_bytes: Count
+    doors: dict[str, DoorStatistics]
+
+
+class SamplesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    what: Literal["server", "door", "topic", "subscription"] = "server"
+    name: Annotated[str, msgspec.Meta(description="Of the door, topic or subscription.")] = ""
+    seconds: Annotated[int, msgspec.Meta(ge=1, le=86400, description="How far back.")] = SECONDS_KEPT
+    step: Annotated[int, msgspec.Meta(description="1: seconds of the last 15 minutes; 60: minutes of 24 hours.")] = 1
+    project: str = ""
+
+
+class SamplesRecord(msgspec.Struct):
+    """A row is what happened in the step that ended at its time: `start`, then one `step` later each."""
+
+    step: int
+    start: datetime
+    fields: list[str]
+    rows: list[list[float]]
+
+
+class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    topics: Annotated[str, msgspec.Meta(description="Names with commas; none: the busiest.")] = ""
+    subscriptions: Annotated[str, msgspec.Meta(description="Names with commas; none: the busiest.")] = ""
+    project: str = ""
+
+
+async def show_statistics(call: Call[NoQuery, None]) -> StatisticsRecord:
+    samples = call.live.samples
+    rates, totals, first, last = samples.rates(), samples.totals, samples.recent[0], samples.recent[-1]
+    seconds = max((last.at - first.at) / SECOND, 1.0)
+    counted = call.context.condition.counts.items()
+    doors = {name: DoorStatistics(dict(counts), *last.doors.get(name, ())) for name, counts in counted}
+    return StatisticsRecord(
+        at=made_at(last.at),
+        **{name: Rate(rates[name], getattr(totals, name)) for name in Totals._fields},
+        backlog_messages=last.backlog_messages,
+        in_flight_messages=last.in_flight_messages,
+        oldest_age_seconds=last.oldest_age_seconds,
+        commits=Commits(
+            round((last.commit.commits - first.commit.commits) / seconds, 3),
+            last.commit.commits,
+            quantile(first.commit, last.commit, 0.5),
+            quantile(first.commit, last.commit, 0.99),
+        ),
+        cpu=round(samples.cpu, 4),
+        memory_bytes=samples.process.memory_bytes,
+        doors=doors,
+    )
+
+
+async def show_samples(call: Call[SamplesQuery, None]) -> SamplesRecord:
+    query, samples = call.query, call.live.samples
+    if query.step not in (1, MINUTE):
+        raise InvalidArgumentError(f"step must be 1 or {MINUTE}")
+    if query.what != "server" and not query.name:
+        raise InvalidArgumentError(f"name must say which {query.what}")
+    fields: Sequence[Field]
+    count = min(-(-query.seconds // query.step), SECONDS_KEPT if query.step == 1 else MINUTES_KEPT)
+    if query.what == "server":
+        fields, rows = SERVER_FIELDS, samples.server.rows(query.step, count)
+    elif query.what == "door":
+        fields, rows = DOOR_FIELDS, samples.door(query.name, query.step, count)
+    elif query.what == "topic":
+        topic = call.topic(query.name)
+        if await call.queue.find_topic(topic) is None:
+            raise NotFoundError(f"Topic not found: {topic}")
+        fields, rows = TOPIC_FIELDS, samples.topic(topic, query.step, count)
+    else:
+        name = call.subscription(query.name)
+        if await call.queue.find_subscription(name) is None:
+            raise NotFoundError(f"Subscription not found: {name}")
+        fields, rows = SUBSCRIPTION_FIELDS, samples.subscription(name, query.step, count)
+    return SamplesRecord(query.step, made_at(rows.start * SECOND), [each.name for each in fields], rows.rows)
+
+
+async def stream_events(call: Call[EventsQuery, None]) -> Response:
+    events = call.live.events
+    topics = [call.topic(name) for name in _names(call.query.topics)]
+    client = Client(topics, [call.subscription(name) for name in _names(call.query.subscriptions)])
+    if events.is_full:
+        raise ResourceExhaustedError("Too many programs listen to events")
+    headers = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-store"))
+    return Response(200, headers, parts=events.listen(client))
+
+
+def _names(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    if len(names) > NAMED_MAX:
+        raise InvalidArgumentError(f"At most {NAMED_MAX} topics and subscriptions can be named")
+    return names
+
+
+_LINE: Any = dict[str, Any]
+
+ROUTES = (
+    Route("GET", "/statistics", show_statistics, "Totals and rates of the whole server.", StatisticsRecord),
+    Route(
+        "GET",
+        "/samples",
+        show_samples,
+        "Rates of the last 15 minutes or 24 hours.",
+        SamplesRecord,
+        SamplesQuery,
+    ),
+    Route(
+        "GET",
+        "/events",
+        stream_events,
+        "What happens, as it comes.",
+        _LINE,
+        EventsQuery,
+        media=EVENT_STREAM,
+    ),
+)
