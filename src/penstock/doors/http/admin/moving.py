@@ -86,7 +86,7 @@ class Scan:
         self._place = topic.head
         self._span = BATCH_MESSAGES
         self._origins: dict[str, str | None] = {}  # source subscription -> its topic
-        self.left: Counter[str] = Counter()  # by reason
+        self.left: dict[str, int] = {}  # by reason
 
     async def next(self, most: int) -> list[tuple[Message, str]] | None:
         """The next messages to move, each with its topic; None at the end."""
@@ -136,7 +136,8 @@ class Scan:
         return {each.offset for each in leases if each.offset <= last}
 
     def leave(self, reason: str, count: int = 1) -> None:
-        self.left[reason if reason in self.left or len(self.left) < REASONS_MAX else REST] += count
+        reason = reason if reason in self.left or len(self.left) < REASONS_MAX else REST
+        self.left[reason] = self.left.get(reason, 0) + count
 
     async def _origin(self, message: Message) -> tuple[str | None, str]:
         """The topic a dead letter came from, or why there is none."""
