@@ -105,7 +105,7 @@ class RestoreRecord(msgspec.Struct):
 # ---------------------------------------------------------------------- making
 
 
-async def create_snapshot(call: Call[Any, NewProjectSnapshot]) -> ProjectSnapshot:
+async def create_project_snapshot(call: Call[Any, NewProjectSnapshot]) -> ProjectSnapshot:
     project, name, queue = _project(call), _checked(call.body.name), call.queue
     key = _key(project, name)
     if await queue.document(DOCUMENTS, key) is not None:
@@ -142,7 +142,7 @@ def _kept(subscription: SubscriptionMetadata, answer: SnapshotDump | BaseExcepti
 # ---------------------------------------------------------------------- coming back
 
 
-async def restore_snapshot(call: Call[Any, Restore]) -> RestoreRecord:
+async def restore_project_snapshot(call: Call[Any, Restore]) -> RestoreRecord:
     """Every subscription goes back to what was unacked; those that are gone are made again, and their topics."""
     queue, (key, state) = call.queue, await _found(call)
     kept = {each.name for each in await queue.snapshots()}
@@ -206,7 +206,7 @@ async def _restore(
 # ---------------------------------------------------------------------- looking
 
 
-async def list_snapshots(call: Call[Paging, None]) -> ProjectSnapshotPage:
+async def list_project_snapshots(call: Call[Paging, None]) -> ProjectSnapshotPage:
     project = _project(call)
     documents = await call.queue.documents(DOCUMENTS)
     page = page_of([key for key in documents if key.partition("/")[0] == project], call.query)
@@ -216,12 +216,12 @@ async def list_snapshots(call: Call[Paging, None]) -> ProjectSnapshotPage:
     return ProjectSnapshotPage(records, page.next_page_token, page.total)
 
 
-async def show_snapshot(call: Call[Any, None]) -> ProjectSnapshot:
+async def show_project_snapshot(call: Call[Any, None]) -> ProjectSnapshot:
     key, state = await _found(call)
     return _record(key, state, await call.queue.snapshots())
 
 
-async def delete_snapshot(call: Call[Any, None]) -> None:
+async def delete_project_snapshot(call: Call[Any, None]) -> None:
     key, _ = await _found(call)
     await call.queue.remove_document(DOCUMENTS, key)
     await _drop(call.queue, _prefix(*key.split("/", 1)))
@@ -233,7 +233,7 @@ async def _drop(queue: Queue, prefix: str) -> None:
 
 
 async def _found(call: Call[Any, Any]) -> tuple[str, ProjectState]:
-    name = _checked(call.path["snapshot"])
+    name = _checked(call.path["name"])
     key = _key(_project(call), name)
     document = await call.queue.document(DOCUMENTS, key)
     if document is None:
@@ -286,17 +286,17 @@ def _snapshot(project: str, name: str, subscription: SubscriptionMetadata) -> st
 _PATH = "/projects/{project}/snapshots"
 
 ROUTES = (
-    Route("GET", _PATH, list_snapshots, "Snapshots of a whole project.", ProjectSnapshotPage, Paging),
+    Route("GET", _PATH, list_project_snapshots, "Snapshots of a whole project.", ProjectSnapshotPage, Paging),
     Route(
         "POST",
         _PATH,
-        create_snapshot,
+        create_project_snapshot,
         "Remember what is unacked on every subscription of a project.",
         ProjectSnapshot,
         body=NewProjectSnapshot,
         status=201,
     ),
-    Route("GET", _PATH + "/{snapshot}", show_snapshot, "A snapshot of a project.", ProjectSnapshot),
-    Route("DELETE", _PATH + "/{snapshot}", delete_snapshot, "Delete a snapshot of a project."),
-    Route("POST", _PATH + "/{snapshot}/restore", restore_snapshot, "Go back to it.", RestoreRecord, body=Restore),
+    Route("GET", _PATH + "/{name}", show_project_snapshot, "A snapshot of a project.", ProjectSnapshot),
+    Route("DELETE", _PATH + "/{name}", delete_project_snapshot, "Delete a snapshot of a project."),
+    Route("POST", _PATH + "/{name}/restore", restore_project_snapshot, "Go back to it.", RestoreRecord, body=Restore),
 )
