@@ -83,8 +83,9 @@ lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
 		pyproject.toml locks/build.in
 	$(COMPILE) --output-file locks/spark42.txt locks/spark42.in
 
-docs: $(DEV)/.stamp ## write docs/settings.md from the fields of the settings
+docs: $(DEV)/.stamp ## write docs/settings.md and docs/cli.md from the settings and the commands
 	@$(DEV)/bin/python -m tests.tidy.settings_page > docs/settings.md
+	@$(DEV)/bin/python -m tests.tidy.cli_page
 
 clean: ## remove environments and caches; penstock-data stays
 	rm -rf $(SERVE) $(DEV) $(OLDEST) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

@@ -21,11 +21,36 @@ class Listed(NamedTuple):
 
 SECTIONS: dict[str, dict[str, Listed]] = {
     "Look": {
+        "ls": Listed("queues:ls", "List every queue and topic with its name at each door."),
+        "peek": Listed("reading:peek", "Show messages of a topic without consuming them."),
+        "tail": Listed("reading:tail", "Show the end of a topic and, with -f, what comes."),
+        "search": Listed("reading:search", "Search a topic by text, attributes or a place in JSON bodies."),
+        "stats": Listed("statistics:stats", "Show totals and rates of the server."),
+        "top": Listed("top:top", "Show live what the server does, like the tool of that name."),
+        "lag": Listed("statistics:lag", "Show which subscriptions are behind, the furthest first."),
+        "health": Listed("health:health", "Say in one line whether the server is well."),
+    },
+    "Messages": {
+        "publish": Listed("publish:publish", "Publish messages and print their ids once they are durable."),
+        "pull": Listed("pull:pull", "Pull messages and write them."),
+        "seek": Listed("seeking:seek", "Move a subscription back or forth."),
+        "purge": Listed("seeking:purge", "Settle all that waits in a subscription, or remove all of a topic."),
+        "redrive": Listed("moves:redrive", "Send dead letters back to the topics they came from."),
+        "move": Listed("moves:move", "Move what is not acked of a subscription to another topic."),
+        "moves": Listed("moves:app", "Moves and redrives: list, show, stop."),
+        "export": Listed("export:export", "Write messages of a topic to a file, and consume nothing."),
+        "import": Listed("export:import_", "Publish what a file holds, as JSON lines or Parquet."),
+    },
+    "Topics, subscriptions, queues": {
         "topics": Listed("topics:app", "List, create, show, change and delete topics."),
+        "subs": Listed("subscriptions:app", "List, create, show, change and delete subscriptions; leases; acks."),
+        "queues": Listed("queues:app", "List, create, show and delete queues."),
+        "snapshots": Listed("seeking:app", "Snapshots of subscriptions: list, create, show, delete."),
     },
     "The server": {
         "serve": Listed("serve:serve", "Run the server."),
         "azurite": Listed("azurite:azurite", "Serve Azure queues alone, with Azurite's flags."),
+        "bench": Listed("bench:bench", "Measure publishing and consuming through the text door."),
     },
     "Other programs": {
         "text": Listed("text:app", "Send and consume over the text protocol."),
@@ -33,6 +58,8 @@ SECTIONS: dict[str, dict[str, Listed]] = {
     },
     "This command": {
         "context": Listed("contexts:app", "Names for servers: an address with a token and a project."),
+        "cheat": Listed("cheat:cheat", "Show the lines people look for."),
+        "completion": Listed("completion:completion", "Print the completion script of a shell."),
         "version": Listed("version:version", "Print the version."),
     },
 }

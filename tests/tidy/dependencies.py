@@ -18,6 +18,7 @@ OWN = {"penstock", "pyspark_penstock"}
 EXTRAS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("penstock", "doors", "google"): ("google",),
     ("penstock", "doors", "flight"): ("flight",),
+    ("penstock", "commands", "parquet"): ("flight",),
     ("penstock", "spark"): ("spark", "delta"),
     ("pyspark_penstock",): ("spark",),
 }

@@ -46,6 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "commands": BELOW_CLI | {"commands/help", "logs"},
     "commands/help": {"settings"},
     "commands/text": {"errors", "text", "commands/help"},
+    "commands/bench": {"errors", "text", "commands"},  # it measures as a client
     "commands/pipeline": {"errors", "spark", "commands/help"},
     "cli": {PUBLIC, "errors", "commands", "commands/help"},
     "__main__": {"cli"},

@@ -113,13 +113,14 @@ def _parameters(command: Any, ctx: Any) -> list[tuple[str, list[Row]]]:
             continue
         kind = "Arguments" if each.param_type_name == "argument" else "Options"
         title = getattr(each, "rich_help_panel", None) or kind
-        name = argument_name(each) if kind == "Arguments" else _option_name(each)
-        titles.setdefault(title, []).append((name, parameter_help(each)))
+        titles.setdefault(title, []).append((parameter_name(each), parameter_help(each)))
     order = sorted(titles, key=lambda title: (title != "Arguments", title != "Options"))
     return [(title, titles[title]) for title in order]
 
 
-def _option_name(option: Any) -> str:
+def parameter_name(option: Any) -> str:
+    if option.param_type_name == "argument":
+        return argument_name(option)
     names = ", ".join(sorted([*option.opts, *option.secondary_opts], key=len))
     if option.is_flag or getattr(option, "count", False):
         return names

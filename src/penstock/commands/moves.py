@@ -17,7 +17,7 @@ from penstock.commands.progress import Progress
 from penstock.commands.questions import ask
 from penstock.commands.session import DryRun, Filter, Session, Subscription, Text, Yes, on_server, path_of
 
-app = Commands("Moves and redrives since the start of the server: list, show, stop.")
+app = Commands("Moves and redrives: list, show, stop.")
 
 POLL_SECONDS = 0.2
 NOT_CHOSEN = "not chosen"  # the one reason to leave a message that is no failure
@@ -95,7 +95,7 @@ def move(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Move the messages of a subscription that are not acked to another topic.
+    """Move what is not acked of a subscription to another topic.
 
     Each is published there and then acked here, once also when it is broken off and started again.
     """

@@ -57,7 +57,7 @@ class Output:
             if self.json:
                 self.line(part[0])
             elif self.terminal:
-                self.console.print(_rich_table(part, columns))
+                self.console.print(rich_table(part, columns))
             else:
                 print("\t".join(plain(lookup(part[0], column.key)) for column in columns))
             printed += len(part)
@@ -133,7 +133,7 @@ def colours() -> bool:
     return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def _rich_table(rows: Iterable[Row], columns: Sequence[Column]) -> Any:
+def rich_table(rows: Iterable[Row], columns: Sequence[Column]) -> Any:
     from rich.table import Table
     from rich.text import Text
 

@@ -12,7 +12,7 @@ from penstock.commands.questions import ask
 from penstock.commands.session import Queue, Session, Yes, on_server, path_of
 from penstock.commands.topics import Limit, Search
 
-app = Commands("List, create, show and delete queues: a topic with the subscription of its name.")
+app = Commands("List, create, show and delete queues.")
 
 COLUMNS = [
     Column("QUEUE", "name"),

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.admin.client import error_of
 from penstock.commands.exits import NOT_FOUND, WrongUsageError
 from penstock.commands.progress import Progress
 from penstock.commands.session import Filter, JsonPath, Session, Template, Text, Topic, on_server, path_of
 from penstock.commands.times import Window, local_now, window
 
 PAGE = 1000
+PEEK_MAX = 100_000
 Start = Annotated[
     list[str] | None,
     typer.Option(
@@ -36,18 +38,22 @@ def peek(
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="Or a subscription, with --sub.")],
     *,
     start: Start = None,
-    most: Annotated[int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many.", min=1)] = 10,
+    most: Annotated[
+        int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many.", min=1, max=PEEK_MAX)
+    ] = 10,
     sub: Annotated[bool, typer.Option("--sub", "-s", help="What the next pull of a subscription would give.")] = False,
     where: JsonPath = None,
     text: Text = None,
     filter_: Filter = None,
     template: Template = None,
 ) -> None:
-    """Show messages of a topic, by default its last ten, without consuming them.
+    """Show messages of a topic without consuming them.
 
-    penstock peek orders -o 100 -n 5
-    penstock peek orders -o @-10m
-    penstock peek orders --sub
+    Without -o, the last ones: of the topic, or of those that meet the conditions.
+
+      penstock peek orders -o 100 -n 5
+      penstock peek orders -o @-10m
+      penstock peek orders --sub
     """
     if sub:
         if start or where or text or filter_:
@@ -55,9 +61,13 @@ def peek(
         for message in session.get(path_of("subscriptions", name, "messages"), max=most)["messages"]:
             session.output.message(message)
         return
-    chosen = window(start or [], local_now(), Window(first=-most))
-    query = _query(session, name, chosen) | _conditions(filter_, text, where)
-    for message in _read(session, name, query, most):
+    conditions = _conditions(filter_, text, where)
+    if not start:
+        found = reversed(list(_read(session, name, {"order": "desc", **conditions}, most)))
+    else:
+        query = _query(session, name, window(start, local_now(), Window()))
+        found = _read(session, name, query | conditions, most)
+    for message in found:
         session.output.message(message)
 
 
@@ -76,17 +86,20 @@ def tail(
     filter_: Filter = None,
     template: FollowedTemplate = None,
 ) -> None:
-    """Show the end of a topic and, with -f, what comes, without consuming anything.
+    """Show the end of a topic and, with -f, what comes.
 
-    penstock tail -f orders
-    penstock tail orders -n 100 --filter 'attributes.kind = "paid"'
-    penstock tail orders -o s@-1h -o e@-30m -F '%T %s\\n'
+    Nothing is consumed.
+
+      penstock tail -f orders
+      penstock tail orders -n 100 --filter 'attributes.kind = "paid"'
+      penstock tail orders -o s@-1h -o e@-30m -F '%T %s\\n'
     """
     default = Window(first=-lines) if lines else Window(at_end=True)
     query = _query(session, topic, window(start or [], local_now(), default))
     follows = follow and not exit_at_end
-    found = _stream(session, topic, query | _conditions(filter_, text, where), follow=follows)
-    with closing(found):
+    if follows and "until_time" in query:
+        raise WrongUsageError("-f goes on and on: leave it away, or the end of the window")
+    with closing(messages(session, topic, query | _conditions(filter_, text, where), follow=follows)) as found:
         for number, message in enumerate(found, 1):
             session.output.message(message)
             if number == most:
@@ -105,9 +118,10 @@ def search(
     most: Annotated[int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many; 0: all.", min=0)] = 0,
     template: Template = None,
 ) -> None:
-    """Search a topic from its beginning, by text, attributes or a place in JSON bodies, and show what is found.
+    """Search a topic by text, attributes or a place in JSON bodies.
 
-    It shows what it finds as it finds it; Ctrl-C ends it. The exit code is 3 where nothing was found.
+    From its beginning, unless -o says otherwise; what is found is shown as it is found, and Ctrl-C ends it. The exit
+    code is 3 where nothing was found.
 
       penstock search orders 4711
       penstock search orders --where '$.customer.id=17' -o @-1h
@@ -118,7 +132,10 @@ def search(
         raise WrongUsageError("Give a TEXT, --filter or --where to search for")
     query = _query(session, topic, window(start or [], local_now(), Window(first=0)))
     number = 0
-    with closing(_stream(session, topic, query | conditions, bar="Searching")) as found:
+    with (
+        Progress("Searching") as bar,
+        closing(messages(session, topic, query | conditions, bar=bar)) as found,
+    ):
         for number, message in enumerate(found, 1):
             session.output.message(message)
             if number == most:
@@ -142,22 +159,27 @@ def _conditions(filter_: str | None, text: str | None, where: str | None) -> dic
 def _read(session: Session, topic: str, query: dict[str, Any], most: int) -> Iterator[dict[str, Any]]:
     """Page by page: an answer may stop short of what was asked for, and says where to go on."""
     path, left = path_of("topics", topic, "messages"), most
+    start, end = ("until", "until_time") if query.get("order") == "desc" else ("from", "at")
     while left > 0:
         page = session.get(path, **query, max=min(PAGE, left))
         yield from page["messages"]
         left -= len(page["messages"])
         if page["complete"]:
             return
-        query = {name: value for name, value in query.items() if name != "at"} | {"from": page["next_offset"]}
+        query = {name: value for name, value in query.items() if name != end} | {start: page["next_offset"]}
 
 
-def _stream(
-    session: Session, topic: str, query: dict[str, Any], *, follow: bool = False, bar: str = ""
+def messages(
+    session: Session, topic: str, query: dict[str, Any], *, follow: bool = False, bar: Progress | None = None
 ) -> Generator[dict[str, Any], None, None]:
-    with Progress(bar) as progress:
-        lines = session.stream(path_of("topics", topic, "stream"), **query, follow=follow)
-        for line in lines:
-            if "progress" not in line:
-                yield line
-            elif bar:
-                progress.at(line["progress"].get("scanned", 0), line["progress"].get("total"))
+    """The messages of a topic as the server finds them, however many; `bar` goes along with the offsets."""
+    first = -1
+    for line in session.stream(path_of("topics", topic, "stream"), **query, follow=follow):
+        if "error" in line:
+            raise error_of(line["error"]["code"], line["error"]["message"])
+        if "progress" not in line:
+            yield line
+        elif bar is not None:
+            place = line["progress"]["next_offset"]
+            first = place if first < 0 else first
+            bar.at(place - first)

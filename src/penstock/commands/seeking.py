@@ -36,11 +36,13 @@ def seek(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Move a subscription back or forth; --dry-run says how many messages come back.
+    """Move a subscription back or forth.
 
-    penstock seek billing @-10m --dry-run
-    penstock seek billing @2026-11-15T10:00Z
-    penstock seek billing snapshot:before-deploy
+    --dry-run says how many messages come back, and how many are skipped; so does the question before it is done.
+
+      penstock seek billing @-10m --dry-run
+      penstock seek billing @2026-11-15T10:00Z
+      penstock seek billing snapshot:before-deploy
     """
     path, target = path_of("subscriptions", subscription, "seek"), _target(to)
     seen = session.post(path, {**target, "dry_run": True})
@@ -79,7 +81,7 @@ def purge(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Settle all messages that wait in a subscription, or remove all of a topic."""
+    """Settle all that waits in a subscription, or remove all of a topic."""
     path = path_of("topics" if topic else "subscriptions", name, "purge")
     seen = session.post(path, {"dry_run": True})
     what = f"{seen['messages']:,} messages of {'the topic' if topic else 'the subscription'} {name}"

@@ -49,6 +49,7 @@ class Sender:
         self._sequence = 0
         self._never = Event()
         self.sent = 0
+        self.first_offset = 0  # of the last batch
 
     def send_all(
         self, drafts: Iterable[dict[str, Any]], *, largest: int = BATCH_MESSAGES, at_once: bool = False
@@ -83,4 +84,5 @@ class Sender:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         self._sequence += 1
         self.sent += len(batch)
+        self.first_offset = int(answer["first_offset"])
         return [str(each) for each in answer["ids"]]

@@ -17,7 +17,7 @@ from penstock.commands.templates import pairs
 from penstock.commands.times import instant, local_now, rfc3339, seconds
 from penstock.commands.topics import Limit, Search
 
-app = Commands("List, create, show, change and delete subscriptions; their leases; settle by receipt.")
+app = Commands("List, create, show, change and delete subscriptions; leases; acks.")
 
 COLUMNS = [
     Column("SUBSCRIPTION", "name"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.doors.http.admin import about, leases, moves, project_snapshots, projects, statistics, topics
+from penstock.doors.http.admin import about, leases, moves, projects, statistics, topics
 from penstock.doors.http.admin.calls import Route
 from penstock.doors.http.admin.checking import decoded
 
@@ -15,7 +15,6 @@ ROUTES: tuple[Route, ...] = (
     *about.ROUTES,
     *statistics.ROUTES,
     *projects.ROUTES,
-    *project_snapshots.ROUTES,
     *topics.ROUTES,
     *leases.ROUTES,
     *moves.ROUTES,

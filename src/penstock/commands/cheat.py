@@ -1,0 +1,120 @@
+"""`penstock cheat`: the lines people look for, by topic."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.commands.output import Output
+
+SHEETS = {
+    "start": """
+# a server in this folder, or one that forgets everything
+penstock serve
+penstock serve --memory
+
+# wait until it answers
+penstock health --wait 30
+
+# a name for another server
+penstock context add staging broker.example:8090 --token - --use
+""",
+    "publish": """
+penstock publish orders 'hello' -H kind=greeting
+penstock publish orders '{"n": {n}, "id": "{uuid}", "at": "{now}"}' --count 1000 --rate 100
+seq 1000 | penstock publish orders -
+printf 'k1:a\\nk2:b\\n' | penstock publish orders - -K :
+penstock publish photos --file cat.jpg
+penstock publish orders 'later' --delay 10m
+""",
+    "look": """
+# what is there, and what is it called at each door
+penstock ls
+penstock topics ls --sort -rate
+
+# the last ten; five from an offset; the last ten minutes; what comes
+penstock peek orders
+penstock peek orders -o 100 -n 5
+penstock peek orders -o @-10m
+penstock tail -f orders
+penstock tail orders -o s@2026-11-15T10:00Z -o e@2026-11-15T11:00Z
+
+# as JSON, or as you like
+penstock tail orders --json | jq .attributes
+penstock peek orders -f '%T %o %k %h %s\\n'
+
+# search
+penstock search orders 4711
+penstock search orders --filter 'attributes.kind = "paid"'
+penstock search orders --where '$.customer.id=17'
+""",
+    "consume": """
+penstock subs create billing orders --ack-deadline 30s --dead-letter-topic orders-dead --max-attempts 5
+penstock pull billing -n 10 --ack
+penstock pull billing -n 0 --wait 60s --ack --format '%s\\n' | while read -r line; do echo "$line"; done
+penstock subs leases billing
+""",
+    "behind": """
+# who is behind, and for how long
+penstock lag
+penstock top
+penstock health --max-backlog 1000 --max-age 5m
+""",
+    "again": """
+# how many messages would come back, then let them
+penstock seek billing @-10m --dry-run
+penstock seek billing @-10m
+
+# before something risky, and back
+penstock snapshots create before-deploy billing
+penstock seek billing snapshot:before-deploy
+
+# forget the backlog
+penstock purge billing --dry-run
+penstock seek billing end
+""",
+    "dead-letters": """
+# look, try, do it slowly
+penstock peek orders-dead
+penstock redrive orders-dead-sub --dry-run
+penstock redrive orders-dead-sub --filter 'attributes.kind = "paid"' --rate 50
+penstock redrive orders-dead-sub --id 1234567
+penstock moves ls
+""",
+    "files": """
+penstock export orders orders.jsonl
+penstock export orders orders.parquet -o @-1d
+penstock import orders orders.jsonl
+penstock export orders - | gzip > orders.jsonl.gz
+gunzip -c orders.jsonl.gz | penstock import copy-of-orders -
+""",
+    "scripts": """
+# lines with tabs in a pipe, JSON with -J, and exit codes that say what happened
+penstock lag | awk -F'\\t' '$3 > 1000 {print $1}'
+penstock topics ls -J | jq -r .name
+penstock topics show orders >/dev/null || [ $? -eq 3 ] && penstock topics create orders
+""",
+    "shell": """
+source <(penstock completion bash)
+""",
+}
+
+
+def cheat(
+    topic: Annotated[str | None, typer.Argument(metavar="SECTION", help="One of them; without it, all.")] = None,
+) -> None:
+    """Show the lines people look for.
+
+    Sections: start, publish, look, consume, behind, again, dead-letters, files, scripts, shell.
+    """
+    from penstock.errors import NotFoundError
+
+    if topic is not None and topic not in SHEETS:
+        raise NotFoundError(f"There is no section {topic}; there are {', '.join(SHEETS)}")
+    output = Output()
+    for name in [topic] if topic else SHEETS:
+        print(output.style(f"## {name}", "bold"))
+        for line in SHEETS[name].strip().splitlines():
+            print(output.style(line, "dim") if line.startswith("#") else line)
+        print()
