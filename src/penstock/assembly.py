@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -25,6 +26,7 @@ from penstock.journal.port import Journal, LogReader
 
 if TYPE_CHECKING:
     from penstock.doors.port import Condition, Door, Recovery
+    from penstock.engine.port import SubscriptionMetadata
     from penstock.settings import Settings
     from penstock.wire.budget import Budget
 
@@ -181,9 +183,29 @@ def _open_http(opening: Opening) -> Door:
         statistics=queue.engine,
         condition=condition,
         version=version,
-        admin=Context(queue, queue.engine, condition, version, settings.default_project, about, live.samples, live),
+        admin=Context(
+            queue,
+            queue.engine,
+            condition,
+            version,
+            settings.default_project,
+            about,
+            live.samples,
+            live,
+            _push_test(settings),
+        ),
         **opening.common("http"),
     )
+
+
+def _push_test(settings: Settings) -> Callable[[SubscriptionMetadata], bool]:
+    """Which subscriptions have an endpoint of their own; without the door that sends to it, none has."""
+    if settings.pubsub.port is not None:
+        with suppress(ImportError):  # the door says what is missing
+            from penstock.doors.google.subscriptions import is_pushed
+
+            return is_pushed
+    return lambda _: False
 
 
 def _open_azure(opening: Opening) -> Door:

@@ -111,8 +111,12 @@ class Client:
     def stream(self, path: str, *, body: object = None, **query: Any) -> Iterator[Any]:
         """The lines of an answer as they come, decoded; with a body it is a POST. Leaving it ends the answer."""
         for line in self._lines("GET" if body is None else "POST", path, query, body):
-            if line:
-                yield json.loads(line)
+            if not line:
+                continue
+            found = json.loads(line)
+            if isinstance(found, dict) and found.keys() == {"error"}:  # what ended the answer after it had begun
+                raise error_of(found["error"]["code"], found["error"]["message"])
+            yield found
 
     def events(self, path: str, **query: Any) -> Iterator[tuple[str, Any]]:
         """Server-sent events as they come: kind and data. Leaving it ends the answer."""

@@ -50,7 +50,9 @@ class Broker(Ledger):
     seek_retained = replay.seek_retained  # to an offset, as far as acked messages are retained
     seek_reach = replay.seek_reach  # how far that is
     seek_to_snapshot = replay.seek_to_snapshot
+    preview_seek = replay.preview_seek  # what a seek would change
     purge = replay.purge  # everything published so far counts as acked
+    purge_topic = replay.purge_topic  # on every subscription, and nothing of it is kept
     create_snapshot = replay.create_snapshot  # remember what is unacked
     change_snapshot = replay.change_snapshot
     delete_snapshot = replay.delete_snapshot

@@ -6,11 +6,12 @@ log no longer holds cannot come back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from penstock.broker.consuming import oldest_unacked
 from penstock.broker.dump import SnapshotDump
-from penstock.broker.facts import SnapshotChanged, SnapshotDropped, SnapshotTaken, Sought
+from penstock.broker.facts import Forgotten, SnapshotChanged, SnapshotDropped, SnapshotTaken, Sought
 from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message
@@ -29,6 +30,16 @@ class Place(NamedTuple):
     settled: int
     settled_bytes: int
     skips: list[tuple[int, int]]
+
+
+class SeekPreview(NamedTuple):
+    """What a seek would change, in messages."""
+
+    backlog_before: int
+    backlog_after: int
+    come_back: int  # acked now, and not afterwards
+    skipped: int  # not acked now, and acked afterwards
+    exact: bool  # False: with a filter, messages that it will pass over are among them
 
 
 def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | None:
@@ -85,6 +96,21 @@ def seek_retained(
     return None
 
 
+def preview_seek(ledger: Ledger, name: str, *, offset: int = 0, snapshot: str = "") -> SeekPreview:
+    """What a seek to an offset, or to a snapshot, would change."""
+    subscription = ledger.state.subscription(name)
+    topic = _read_topic(ledger, subscription)
+    now = _unacked(topic, _place(subscription))
+    if snapshot:
+        place = _place_of(ledger, snapshot, topic)
+    else:
+        offset = min(max(offset, topic.head), topic.tail)
+        place = Place(offset, offset, 0, [])
+    then = _unacked(topic, place)
+    before, after, stay = _total(now), _total(then), _overlap(now, then)
+    return SeekPreview(before, after, after - stay, before - stay, not subscription.options.filter)
+
+
 def purge(ledger: Ledger, now: int, name: str) -> None:
     """Everything published so far counts as acked."""
     subscription = ledger.state.subscription(name)
@@ -92,13 +118,31 @@ def purge(ledger: Ledger, now: int, name: str) -> None:
     ledger.emit(Sought(subscription.number, now, topic.tail, topic.tail, topic.position, []))
 
 
+def purge_topic(ledger: Ledger, now: int, name: str) -> int:
+    """Everything published so far counts as acked on every subscription, and nothing of it is kept; how much it was."""
+    topic = ledger.state.topic(name)
+    if ledger.state.topic_snapshots.get(topic.number):
+        raise FailedPreconditionError(f"Snapshots need the messages of this topic, delete them first: {name}")
+    for subscription in topic.readers.values():
+        ledger.emit(Sought(subscription.number, now, topic.tail, topic.tail, topic.position, []))
+    count = topic.tail - topic.head
+    if count:
+        ledger.emit(Forgotten(topic.number, topic.tail, topic.position))
+        ledger.cache.drop(topic.number)
+    return count
+
+
 def seek_to_snapshot(ledger: Ledger, now: int, name: str, snapshot_name: str) -> None:
-    subscription, snapshot = ledger.state.subscription(name), ledger.state.snapshot(snapshot_name)
+    subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
+    ledger.emit(Sought(subscription.number, now, *_place_of(ledger, snapshot_name, topic)))
+
+
+def _place_of(ledger: Ledger, snapshot_name: str, topic: Topic) -> Place:
+    snapshot = ledger.state.snapshot(snapshot_name)
     if snapshot.topic != topic.number:
         raise InvalidArgumentError(f"Snapshot {snapshot_name} is of another topic: {snapshot.topic_name}")
-    place = Place(snapshot.cursor, snapshot.settled, snapshot.settled_bytes, list(snapshot.skips))
-    ledger.emit(Sought(subscription.number, now, *place))
+    return Place(snapshot.cursor, snapshot.settled, snapshot.settled_bytes, list(snapshot.skips))
 
 
 def create_snapshot(
@@ -173,6 +217,33 @@ def _place(subscription: Subscription) -> Place:
         skips.extend(_without(first, until, adopted))
     cursor = below[0] if below else subscription.cursor
     return Place(cursor, subscription.settled, subscription.settled_bytes, skips)
+
+
+def _unacked(topic: Topic, place: Place) -> list[tuple[int, int]]:
+    """The offsets that are kept and not acked at a place, as ranges, ascending."""
+    ranges, first = [], max(place.cursor, topic.head)
+    for skipped, until in sorted(place.skips):
+        if first < skipped:
+            ranges.append((first, min(skipped, topic.tail)))
+        first = max(first, until)
+    return [*ranges, (first, topic.tail)] if first < topic.tail else ranges
+
+
+def _total(ranges: Sequence[tuple[int, int]]) -> int:
+    return sum(until - first for first, until in ranges)
+
+
+def _overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> int:
+    """How many offsets are in both; each is ascending."""
+    total = at = 0
+    for first, until in one:
+        while at < len(other) and other[at][1] <= first:
+            at += 1
+        place = at
+        while place < len(other) and other[place][0] < until:
+            total += min(until, other[place][1]) - max(first, other[place][0])
+            place += 1
+    return total
 
 
 def _without(first: int, until: int, holes: set[int]) -> list[tuple[int, int]]:

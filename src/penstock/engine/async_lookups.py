@@ -10,6 +10,7 @@ from penstock.engine.port import (
     Backlog,
     Lease,
     QueueNumbers,
+    SeekPreview,
     Settled,
     SnapshotDump,
     Store,
@@ -38,6 +39,9 @@ class AsyncLookups:
 
     async def backlog(self, name: str) -> Backlog:
         return lookups.backlog(self.engine, name)
+
+    async def preview_seek(self, name: str, *, offset: int = 0, snapshot: str = "") -> SeekPreview:
+        return lookups.preview_seek(self.engine, name, offset, snapshot)
 
     async def find_queue(self, topic_name: str, name: str) -> QueueNumbers | None:
         return lookups.find_queue(self.engine, topic_name, name)

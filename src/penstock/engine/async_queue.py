@@ -299,9 +299,12 @@ class AsyncMessageQueue(AsyncTopology):
     def forget_producer(self, topic_name: str, producer: str) -> asyncio.Future[None]:
         return self._run(lambda broker, _: broker.forget_producer(topic_name, producer))
 
+    def purge_topic(self, name: str) -> asyncio.Future[int]:
+        return self._run(lambda broker, now: broker.purge_topic(now, name))
+
     # ------------------------------------------------------------------ the log
 
-    async def read(self, topic_name: str, first: int, until: int) -> list[Message]:
+    async def read(self, topic_name: str, first: int, until: int, max_bytes: int = 0) -> list[Message]:
         engine = self.engine
         engine.check()
         topic = engine.broker.state.topic(topic_name)
@@ -309,7 +312,8 @@ class AsyncMessageQueue(AsyncTopology):
         await self.commit()
         if first >= until:
             return []
-        return await asyncio.wrap_future(engine.reads.run(engine.journal.read, topic.number, first, until))
+        bounds = (topic.number, first, until, False, max_bytes) if max_bytes else (topic.number, first, until)
+        return await asyncio.wrap_future(engine.reads.run(engine.journal.read, *bounds))
 
     def first_offset_at(self, topic_name: str, at: int) -> asyncio.Future[int]:
         return self._drive(lambda broker: commands.first_offset_at(broker, topic_name, at))

@@ -7,6 +7,7 @@ from heapq import nsmallest
 from itertools import chain, islice
 
 from penstock.broker.dump import SnapshotDump
+from penstock.broker.replay import SeekPreview
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.engine.engine import Engine
@@ -71,6 +72,11 @@ def backlog(engine: Engine, name: str) -> Backlog:
     with engine.lock:
         found = engine.broker.state.subscription(name)
         return backlog_of(engine.broker.state.read_topic(found), found)
+
+
+def preview_seek(engine: Engine, name: str, offset: int, snapshot: str) -> SeekPreview:
+    with engine.lock:
+        return engine.broker.preview_seek(name, offset=offset, snapshot=snapshot)
 
 
 def topic_statistics(engine: Engine, names: Sequence[str]) -> list[TopicStatistics]:

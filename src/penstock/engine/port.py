@@ -17,6 +17,7 @@ from penstock.broker.facts import Fact
 from penstock.broker.limits import Limits
 from penstock.broker.model import Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
+from penstock.broker.replay import SeekPreview
 from penstock.engine.clock import Alarm, Clock
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 from penstock.engine.views import Backlog, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata
@@ -39,6 +40,7 @@ __all__ = [
     "Queue",
     "QueueNumbers",
     "Renewed",
+    "SeekPreview",
     "Settled",
     "SnapshotDump",
     "Store",
@@ -151,7 +153,8 @@ class Queue(Protocol):
     def peek(self, name: str, max_messages: int) -> Future[Peeked]:
         """Messages that a pull would give, left as they are."""
 
-    def purge(self, name: str) -> Future[None]: ...
+    def purge(self, name: str) -> Future[None]:
+        """Everything published so far counts as acked."""
 
     def examine(self, receipts: Sequence[str]) -> Awaitable[Settled]:
         """Which receipts are not good, without acting on the others. For subscriptions whose receipts are strict."""
@@ -179,6 +182,9 @@ class Queue(Protocol):
 
     def delete_topic(self, name: str) -> Future[None]: ...
 
+    def purge_topic(self, name: str) -> Future[int]:
+        """The same on every subscription of a topic, and nothing is kept of it; how many messages the topic had."""
+
     def find_topic(self, key: str | int) -> Awaitable[TopicMetadata | None]:
         """By name or by number."""
 
@@ -187,8 +193,11 @@ class Queue(Protocol):
     def topic_statistics(self, names: Sequence[str]) -> Awaitable[list[TopicStatistics]]:
         """What is counted of these; those that are not there are left out."""
 
-    def read(self, topic_name: str, first: int, until: int) -> Awaitable[list[Message]]:
-        """The messages of a topic with first <= offset < until that are still kept; all of them are durable."""
+    def read(self, topic_name: str, first: int, until: int, max_bytes: int = 0) -> Awaitable[list[Message]]:
+        """The messages of a topic with first <= offset < until that are still kept; all of them are durable.
+
+        With `max_bytes` there may be fewer, the first ones: not many more bytes than that come into memory.
+        """
 
     def first_offset_at(self, topic_name: str, at: int) -> Future[int]:
         """The first kept offset published at or after an instant, or the tail."""
@@ -223,6 +232,9 @@ class Queue(Protocol):
         """What is counted of these; those that are not there are left out."""
 
     def backlog(self, name: str) -> Awaitable[Backlog]: ...
+
+    def preview_seek(self, name: str, *, offset: int = 0, snapshot: str = "") -> Awaitable[SeekPreview]:
+        """What a seek to an offset, or to a snapshot where one is named, would change."""
 
     def seek_to_offset(self, name: str, offset: int) -> Future[None]: ...
 

@@ -33,7 +33,7 @@ class MemoryJournal:
                     log = self._logs[topic] = _Log()
                 log.append(first, messages)
 
-    def read(self, topic: int, first: int, until: int, whole: bool = False) -> list[Message]:
+    def read(self, topic: int, first: int, until: int, whole: bool = False, max_bytes: int = 0) -> list[Message]:
         with self._lock:
             first = max(first, self._floors[topic])
             if first >= until:

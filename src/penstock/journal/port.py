@@ -57,11 +57,12 @@ class Journal(Protocol):
     def commit(self, commit: Commit) -> None:
         """Make one step durable. JournalFullError: nothing was written. JournalFailedError: stop."""
 
-    def read(self, topic: int, first: int, until: int, whole: bool = False) -> list[Message]:
+    def read(self, topic: int, first: int, until: int, whole: bool = False, max_bytes: int = 0) -> list[Message]:
         """The messages with first <= offset < until, complete and in order; a gap is a DamagedStoreError.
 
         What `forget` or `sweep` covered is left out. With `whole` the answer may go on to the end of the batch it
-        stopped in: a reader that comes back for the rest would have to open that batch again.
+        stopped in: a reader that comes back for the rest would have to open that batch again. With `max_bytes` it may
+        end with the batch in which it came to so many bytes.
         """
 
     def find(self, topic: int, at: int) -> int | None:

@@ -107,6 +107,14 @@ class Harness:
 
         return self.run(awaited())
 
+    def call(self, function: Callable[..., Any], *words: Any) -> Any:
+        """Call something else inside the loop."""
+
+        async def called() -> Any:
+            return function(*words)
+
+        return self.run(called())
+
     @property
     def port(self) -> int:
         return int(self.door.address.rpartition(":")[2])

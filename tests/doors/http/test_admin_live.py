@@ -278,3 +278,11 @@ def test_places_on_the_machine_are_for_those_who_may_change_things() -> None:
             headers = {"Authorization": f"Bearer {token}"}
             assert harness.ask("GET", "/server", headers=headers).json["data"] == place
             assert harness.ask("GET", "/settings", headers=headers).json["settings"][0]["value"] == place
+
+
+def test_everything_here_is_described(harness: Harness) -> None:
+    described = harness.get("/openapi.json")
+    operations = [each for path in described["paths"].values() for each in path.values()]
+    names = [each["operationId"] for each in operations]
+    assert len(names) == len(set(names))
+    assert {"show_server", "stream_events", "start_move", "list_leases", "restore_project_snapshot"} <= set(names)

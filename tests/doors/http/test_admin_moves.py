@@ -87,7 +87,6 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(harness: Harness) 
     die(harness, 30)
     harness.do(lambda: harness.queue.publish(DEAD, [Draft(b"no dead letter")]))
     answer = harness.ask("POST", "/moves", {"from": "look", "dry_run": True, "filter": 'attributes.n = "1"'})
-    assert answer.status == 200
     assert answer.json == {
         "would_move": 10,
         "would_leave": 21,
@@ -276,7 +275,7 @@ def test_a_topic_with_subscriptions_names_them(harness: Harness) -> None:
         ({"from": "nobody"}, 404, "Subscription not found: nobody"),
         ({"from": "look", "to": "nowhere"}, 404, "Topic not found: projects/penstock/topics/nowhere"),
         ({"from": "look", "ids": ["x"]}, 400, "ids are message ids: decimal numbers, as text"),
-        ({"from": "look", "rate": -1}, 400, "rate must be a number, at least 0.0"),
+        ({"from": "look", "rate": -1}, 400, "rate must be a number, at least 0"),
         ({"from": "look", "unknown": 1}, 400, "Unknown field: unknown"),
         ({"from": "ordered"}, 412, ("Messages cannot be chosen where they are delivered in order: "
          "projects/penstock/subscriptions/ordered; another subscription of its topic can be moved from")),

@@ -118,7 +118,7 @@ def test_a_wrong_query_gets_one_sentence(admin: Harness, query: dict[str, object
         ({"name": ""}, "Not a name in topics: give NAME or projects/PROJECT/topics/NAME"),
         ({"name": "x", "colour": "red"}, "Unknown field: colour"),
         ({"name": "x", "labels": {"a": 1}}, "labels must be text"),
-        ({"name": "x", "retention_seconds": -1}, "retention_seconds must be a number, at least 0.0"),
+        ({"name": "x", "retention_seconds": -1}, "retention_seconds must be a number, at least 0"),
         ([], "The body must be an object"),
         (b"{", "The body is not JSON"),
         (b'{"name": "\xff"}', "The body is not JSON"),

@@ -23,14 +23,20 @@ STATUSES: dict[type[errors.PenstockError], int] = {
 JSON = ("Content-Type", "application/json")
 
 
+def error_body(status: int, message: str) -> bytes:
+    return msgspec.json.encode({"error": {"code": status, "message": message or phrase(status)}})
+
+
 def error_response(status: int, message: str = "", *headers: tuple[str, str]) -> Response:
-    body = {"error": {"code": status, "message": message or phrase(status)}}
-    return Response(status, (JSON, *headers), msgspec.json.encode(body))
+    return Response(status, (JSON, *headers), error_body(status, message))
+
+
+def status_of(error: errors.PenstockError) -> int:
+    """A class of its own kind counts as the nearest one in the table; 0: there is none."""
+    return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 0)
 
 
 def response_to(error: errors.PenstockError) -> Response:
-    """The answer to an expected error; a class of its own kind counts as the nearest one in the table."""
-    for kind in type(error).__mro__:
-        if kind in STATUSES:
-            return error_response(STATUSES[kind], error.message)
-    return error_response(500)
+    """The answer to an expected error."""
+    status = status_of(error)
+    return error_response(status, error.message) if status else error_response(500)

@@ -115,13 +115,13 @@ class SqliteJournal:
 
     # -- the messages ----------------------------------------------------------------------------------------------
 
-    def read(self, topic: int, first: int, until: int, whole: bool = False) -> list[Message]:
+    def read(self, topic: int, first: int, until: int, whole: bool = False, max_bytes: int = 0) -> list[Message]:
         self._require_usable()
         first = max(first, self._floors[topic])
         if first >= until:
             return []
         with self._reading:
-            return self._readers.read(topic, first, until, whole)
+            return self._readers.read(topic, first, until, whole, max_bytes)
 
     def find(self, topic: int, at: int) -> int | None:
         self._require_usable()

@@ -28,12 +28,13 @@ class Readers:
         self._lock = Lock()
         self._closed = False
 
-    def read(self, topic: int, first: int, until: int, whole: bool) -> list[Message]:
+    def read(self, topic: int, first: int, until: int, whole: bool, max_bytes: int = 0) -> list[Message]:
         places = {"topic": log_key(topic, 0), "first": log_key(topic, first), "last": log_key(topic, until - 1)}
         with self.connection() as reader:
-            rows = reader.execute(SQL["read_batches"], places).fetchall()
+            found = reader.execute(SQL["read_batches"], places)
+            rows, cut = _first_rows(found, max_bytes) if max_bytes else (found.fetchall(), False)
         first = max(first, self._floors[topic])  # asked after the fetch: what was forgotten meanwhile may be missing
-        return _pick(rows, topic, first, until, whole)
+        return _pick(rows, topic, first, until, whole, cut)
 
     def find(self, topic: int, at: int) -> int | None:
         floor = self._floors[topic]
@@ -64,7 +65,20 @@ class Readers:
                 self.close()
 
 
-def _pick(rows: list[Row], topic: int, first: int, until: int, whole: bool) -> list[Message]:
+def _first_rows(rows: apsw.Cursor, max_bytes: int) -> tuple[list[Row], bool]:
+    """As many as it takes to come to so many bytes, and whether more may follow."""
+    taken: list[Row] = []
+    for row in rows:
+        taken.append(row)
+        max_bytes -= len(row[-1]) if isinstance(row[-1], bytes) else 0  # whatever it is, it is checked later
+        if max_bytes <= 0:
+            rows.close(True)  # or the reader would hold its view of the database
+            return taken, True
+    return taken, False
+
+
+def _pick(rows: list[Row], topic: int, first: int, until: int, whole: bool, cut: bool) -> list[Message]:
+    """The messages of a range; of the `cut` beginning of it there may be fewer, but no gap."""
     found: list[Message] = []
     wanted = first
     for row in rows:
@@ -74,10 +88,11 @@ def _pick(rows: list[Row], topic: int, first: int, until: int, whole: bool) -> l
         if end <= wanted:  # wholly before the range
             continue
         if start > wanted:
+            cut = False
             break
         found += messages[wanted - start : None if whole else until - start]
         wanted = min(end, until)
-    if wanted < until:
+    if wanted < until and not cut:
         raise DamagedStoreError(
             f"The store is damaged: topic {topic} lacks messages from offset {wanted} on, {until} was to be the end."
         )

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.doors.port import Condition
 from penstock.doors.resources import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, full_name
-from penstock.engine.port import Queue
+from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.engine.statistics import Statistics
 from penstock.errors import InvalidArgumentError, UnavailableError
 from penstock.wire.http1 import Request
@@ -63,6 +63,10 @@ class About:
     settings: Sequence[ShownSetting] = field(default_factory=tuple)
 
 
+def _never(_: SubscriptionMetadata) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class Context:
     """What handlers work with; the assembly fills it."""
@@ -75,6 +79,7 @@ class Context:
     about: About = field(default_factory=About)
     rates: Rates = field(default_factory=NoRates)
     live: Live | None = None
+    is_pushed: Callable[[SubscriptionMetadata], bool] = _never  # whether messages go to an endpoint of its own
 
 
 @dataclass(slots=True)
@@ -142,7 +147,7 @@ class Route(NamedTuple):
     path: str  # below /admin/v1; {topic} is one segment
     handler: Handler  # answers with a record, with nothing (204), or with a Response of its own
     summary: str
-    answer: Any = None  # the type of the record; of the lines, in a stream
+    answer: Any = None  # the type of the record; in a stream, the types that a line may have
     query: type[msgspec.Struct] = NoQuery
     body: type[msgspec.Struct] | None = None
     status: int = 200

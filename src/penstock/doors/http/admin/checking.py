@@ -94,7 +94,11 @@ def _joined(place: str, name: str) -> str:
 
 
 def _bounded(bound: re.Match[str]) -> str:
-    kind, sign, most = _KINDS.get(bound["kind"], bound["kind"]), _SIGNS[bound["sign"]], bound["bound"]
+    kind, sign, most = (
+        _KINDS.get(bound["kind"], bound["kind"]),
+        _SIGNS[bound["sign"]],
+        bound["bound"].removesuffix(".0"),
+    )
     return f"{kind} of {sign} {most}" if bound["length"] else f"{kind}, {sign} {most}"
 
 

@@ -6,7 +6,7 @@ They are in memory: after a restart the same request goes on where the last one 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -15,11 +15,9 @@ from penstock.doors.http.admin.calls import Call, NoQuery, Route
 from penstock.doors.http.admin.moving import DONE, RUNNING, Choice, Move, Preview, Sources, preview
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Counts, instant, made_at
-from penstock.doors.http.errors import JSON
 from penstock.doors.resources import parts_of, subscription_name
 from penstock.engine.port import Queue, TopicMetadata
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
-from penstock.wire.http1 import Response
 
 RUNNING_MAX = 10
 KEPT = 100  # moves that are over
@@ -154,7 +152,7 @@ class PreviewRecord(msgspec.Struct):
     complete: bool
 
 
-async def start_move(call: Call[NoQuery, NewMove]) -> MoveRecord | Response:
+async def start_move(call: Call[NoQuery, NewMove]) -> MoveRecord | PreviewRecord:
     moves, body = call.live.moves, call.body
     name, own, made = await _source(call)
     try:
@@ -163,8 +161,7 @@ async def start_move(call: Call[NoQuery, NewMove]) -> MoveRecord | Response:
             started = await moves.start(name, choice, own)
             made = False  # it is removed at the end of the move
             return _record(started)
-        seen = await preview(call.queue, name, choice, moves.sources)
-        return Response(200, (JSON,), msgspec.json.encode(_shown(seen)))
+        return _shown(await preview(call.queue, name, choice, moves.sources))
     finally:
         if made:
             await call.queue.delete_subscription(name)
@@ -213,11 +210,11 @@ async def list_moves(call: Call[Paging, None]) -> MovePage:
 
 
 async def show_move(call: Call[NoQuery, None]) -> MoveRecord:
-    return _record(call.live.moves.find(call.path["move"]))
+    return _record(call.live.moves.find(call.path["id"]))
 
 
 async def stop_move(call: Call[NoQuery, None]) -> MoveRecord:
-    move = call.live.moves.find(call.path["move"])
+    move = call.live.moves.find(call.path["id"])
     await move.stop()
     return _record(move)
 
@@ -245,11 +242,19 @@ def _shown(seen: Preview) -> PreviewRecord:
     return PreviewRecord(moved, left, dict(seen.by_topic), dict(seen.left), seen.complete)
 
 
-_ANSWER: Any = MoveRecord | PreviewRecord
+_STARTED = (MoveRecord, PreviewRecord)
 
 ROUTES = (
-    Route("POST", "/moves", start_move, "Move messages, or say which.", _ANSWER, body=NewMove, status=202),
+    Route(
+        "POST",
+        "/moves",
+        start_move,
+        "Move messages, or say which.",
+        (MoveRecord, PreviewRecord),
+        body=NewMove,
+        status=202,
+    ),
     Route("GET", "/moves", list_moves, "Moves since the start of the server.", MovePage, Paging),
-    Route("GET", "/moves/{move}", show_move, "A move.", MoveRecord),
-    Route("DELETE", "/moves/{move}", stop_move, "Stop a move after the step it is in.", MoveRecord),
+    Route("GET", "/moves/{id}", show_move, "A move.", MoveRecord),
+    Route("DELETE", "/moves/{id}", stop_move, "Stop a move after the step it is in.", MoveRecord),
 )

@@ -32,7 +32,7 @@ class Error(msgspec.Struct):
 
 def document(routes: Iterable[Route], version: str, base: str) -> dict[str, Any]:
     routes = tuple(routes)
-    kinds = [kind for route in routes for kind in (route.answer, route.body) if kind is not None]
+    kinds = [kind for route in routes for kind in (*_kinds(route.answer), route.body) if kind is not None]
     _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), Error], ref_template=_REFERENCE)
     paths: dict[str, Any] = {}
     for route in routes:
@@ -84,8 +84,12 @@ def _may_be_empty(body: type[msgspec.Struct]) -> bool:
 
 
 def _content(kind: Any, media: str = JSON_TYPE) -> dict[str, Any]:
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
-    return {media: {"schema": schema}}
+    schemas, _ = msgspec.json.schema_components(_kinds(kind), ref_template=_REFERENCE)
+    return {media: {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}}}
+
+
+def _kinds(answer: Any) -> tuple[Any, ...]:
+    return answer if isinstance(answer, tuple) else (answer,)
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.doors.http.admin import about, leases, moves, projects, statistics, topics
+from penstock.doors.http.admin import (
+    about,
+    deliveries,
+    leases,
+    messages,
+    moves,
+    project_snapshots,
+    projects,
+    queues,
+    snapshots,
+    statistics,
+    subscriptions,
+    topics,
+)
 from penstock.doors.http.admin.calls import Route
 from penstock.doors.http.admin.checking import decoded
 
@@ -15,9 +28,15 @@ ROUTES: tuple[Route, ...] = (
     *about.ROUTES,
     *statistics.ROUTES,
     *projects.ROUTES,
+    *project_snapshots.ROUTES,
     *topics.ROUTES,
     *leases.ROUTES,
     *moves.ROUTES,
+    *messages.ROUTES,
+    *subscriptions.ROUTES,
+    *deliveries.ROUTES,
+    *queues.ROUTES,
+    *snapshots.ROUTES,
 )
 
 

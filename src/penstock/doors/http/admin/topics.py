@@ -11,7 +11,7 @@ import msgspec
 from penstock.broker.model import TopicOptions
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Names, Topic, instant, made_at
+from penstock.doors.http.admin.records import Count, Names, Topic, instant, made_at
 from penstock.doors.resources import parts_of
 from penstock.engine.port import TopicMetadata
 from penstock.engine.statistics import TopicStatistics
@@ -132,6 +132,23 @@ def _record(context: Context, topic: TopicMetadata, counted: TopicStatistics) ->
     )
 
 
+class Purge(msgspec.Struct, forbid_unknown_fields=True):
+    dry_run: bool = False
+
+
+class Purged(msgspec.Struct):
+    """`messages`: how many were purged, or would be."""
+
+    messages: Count
+
+
+async def purge_topic(call: Call[Project, Purge]) -> Purged:
+    if call.body.dry_run:
+        topic = await topic_of(call)
+        return Purged(topic.tail - topic.head)
+    return Purged(await call.queue.purge_topic(call.topic()))
+
+
 ROUTES = (
     Route("GET", "/topics", list_topics, "Topics, in pages.", TopicPage, TopicQuery),
     Route("POST", "/topics", create_topic, "Make a topic.", Topic, body=NewTopic, status=201),
@@ -139,5 +156,14 @@ ROUTES = (
     Route("PATCH", "/topics/{topic}", change_topic, "Change a topic.", Topic, Project, TopicChange),
     Route(
         "DELETE", "/topics/{topic}", delete_topic, "Delete a topic; its subscriptions stay, detached.", query=Project
+    ),
+    Route(
+        "POST",
+        "/topics/{topic}/purge",
+        purge_topic,
+        "Forget every message of a topic; nothing waits on its subscriptions.",
+        Purged,
+        Project,
+        Purge,
     ),
 )

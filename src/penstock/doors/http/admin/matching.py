@@ -1,0 +1,94 @@
+"""Which messages a reader wants: by attributes, by a text in them, by a place in their JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from penstock.broker.filters import compile_filter
+from penstock.broker.model import Message
+from penstock.errors import InvalidArgumentError
+
+Test = Callable[[Message], bool]
+
+_STEP = re.compile(r"""\.(?P<name>[^.\[\]="' ]+)|\[(?P<index>\d{1,9})\]|\["(?P<quoted>[^"]*)"\]""")
+_NOT_A_PATH = "json must be a path such as $.a.b[0], or $.a.b=5"
+_ABSENT = object()
+
+
+class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """What is not given excludes nothing."""
+
+    filter: Annotated[str, msgspec.Meta(description='On attributes, as a subscription has it: attributes.a = "b"')] = ""
+    text: Annotated[str, msgspec.Meta(description="Part of the data, or of an attribute.")] = ""
+    json: Annotated[str, msgspec.Meta(description="$.a.b: there is such a place. $.a.b=5: with this value.")] = ""
+
+
+def test_of(wanted: Wanted) -> Test | None:
+    """Whether a message is wanted; None where all are."""
+    tests = [*_tests(wanted)]
+    if not tests:
+        return None
+    return tests[0] if len(tests) == 1 else lambda message: all(test(message) for test in tests)
+
+
+def _tests(wanted: Wanted) -> Iterator[Test]:
+    """The cheapest first."""
+    if wanted.filter:
+        accepts = compile_filter(wanted.filter)
+        yield lambda message: accepts(message.attributes)
+    if wanted.text:
+        yield _has_text(wanted.text)
+    if wanted.json:
+        yield _has_place(wanted.json)
+
+
+def _has_text(text: str) -> Test:
+    data = text.encode()
+
+    def test(message: Message) -> bool:
+        if data in message.data:
+            return True
+        return any(text in key or text in value for key, value in message.attributes.items())
+
+    return test
+
+
+def _has_place(text: str) -> Test:
+    steps, value = _read_path(text)
+
+    def test(message: Message) -> bool:
+        try:
+            found = msgspec.json.decode(message.data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        for step in steps:
+            in_object = isinstance(found, dict) and isinstance(step, str) and step in found
+            if not in_object and not (isinstance(found, list) and isinstance(step, int) and step < len(found)):
+                return False
+            found = found[step]
+        return value is _ABSENT or (found == value and isinstance(found, bool) == isinstance(value, bool))
+
+    return test
+
+
+def _read_path(text: str) -> tuple[list[str | int], Any]:
+    if not text.startswith("$"):
+        raise InvalidArgumentError(_NOT_A_PATH)
+    steps: list[str | int] = []
+    at = 1
+    while at < len(text) and text[at] != "=":
+        step = _STEP.match(text, at)
+        if step is None:
+            raise InvalidArgumentError(_NOT_A_PATH)
+        steps.append(int(step["index"]) if step["index"] else step["name"] or step["quoted"] or "")
+        at = step.end()
+    if at == len(text):
+        return steps, _ABSENT
+    try:
+        return steps, msgspec.json.decode(text[at + 1 :].encode())
+    except (msgspec.DecodeError, RecursionError):
+        return steps, text[at + 1 :]  # what is no JSON is meant as text

@@ -1,0 +1,329 @@
+"""The messages of a topic: looked at without consuming anything, and published."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from penstock.broker.facts import Published, TopicDeleted
+from penstock.broker.model import Draft
+from penstock.broker.model import Message as StoredMessage
+from penstock.broker.names import MAX_OFFSET
+from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, Project, Route
+from penstock.doors.http.admin.matching import Test, Wanted, test_of
+from penstock.doors.http.admin.moments import moment
+from penstock.doors.http.admin.records import Message, message_record
+from penstock.doors.http.admin.scanning import Range, blocks, chosen
+from penstock.doors.http.admin.topics import topic_of
+from penstock.doors.http.errors import error_body, status_of
+from penstock.engine.port import Once, TopicMetadata
+from penstock.errors import InvalidArgumentError, NotFoundError, PenstockError
+from penstock.wire.http1 import Response
+
+MESSAGES = 100
+MESSAGES_MAX = 1000
+SCAN_MESSAGES_MAX = 100_000  # looked at in one call
+SCAN_SECONDS_MAX = 1.0
+ANSWER_BYTES_MAX = 8 << 20  # of messages in one answer; never less than one message
+PART_BYTES = 64 << 10  # of a stream, sent at once
+PROGRESS_SECONDS = 1.0
+_FRESH = ("Cache-Control", "no-store")
+
+Offset = Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET)]
+Start = Annotated[
+    int, msgspec.Meta(ge=-MAX_OFFSET, le=MAX_OFFSET, description="The first offset; -100: so many before the end.")
+]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=365 * 86400)]
+
+
+class RangeQuery(Wanted, forbid_unknown_fields=True):
+    project: str = ""
+    start: Start | None = msgspec.field(default=None, name="from")
+    until: Annotated[Offset, msgspec.Meta(description="The offset to stop before.")] | None = None
+    at: Annotated[str, msgspec.Meta(description="Published at this instant or later; -10m: so long ago.")] = ""
+    until_time: Annotated[str, msgspec.Meta(description="Published before this instant.")] = ""
+    order: Literal["asc", "desc"] = "asc"
+
+
+class PageQuery(RangeQuery, forbid_unknown_fields=True):
+    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX)] = MESSAGES
+
+
+class StreamQuery(RangeQuery, forbid_unknown_fields=True):
+    max: Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET, description="0: no end but that of the range.")] = 0
+    follow: Annotated[bool, msgspec.Meta(description="Go on with what is published from now on.")] = False
+
+
+class MessagePage(msgspec.Struct):
+    """`next_offset`: where to go on, as `from`; where the order is desc, as `until`."""
+
+    messages: list[Message]
+    next_offset: int
+    scanned: int
+    complete: bool
+
+
+class Progress(msgspec.Struct):
+    next_offset: int
+    scanned: int
+    found: int
+
+
+class StreamLine(msgspec.Struct, omit_defaults=True):
+    """A line is a message, or the progress so far, or the error that ended the stream."""
+
+    progress: Progress | None = None
+
+
+class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """`data` is text; other bytes go into `data_base64`."""
+
+    data: str | None = None
+    data_base64: str | None = None
+    attributes: dict[str, str] = {}
+    ordering_key: str = ""
+    delay_seconds: Seconds = 0
+    ttl_seconds: Seconds = 0
+
+
+class PublishOnce(msgspec.Struct, forbid_unknown_fields=True):
+    """A publish that is repeated under the same three is stored once."""
+
+    producer: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+    epoch: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    sequence: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class Publish(msgspec.Struct, forbid_unknown_fields=True):
+    messages: Annotated[list[NewMessage], msgspec.Meta(min_length=1, max_length=MESSAGES_MAX)]
+    once: PublishOnce | None = None
+
+
+class Publication(msgspec.Struct):
+    ids: list[str]
+    first_offset: int
+
+
+# ---------------------------------------------------------------------- looking
+
+
+async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
+    query, topic, test = call.query, await topic_of(call), test_of(call.query)
+    span, descending = await _span(call, topic), query.order == "desc"
+    near = span
+    if test is None:
+        far = max(span.first, span.until - query.max), min(span.until, span.first + query.max)
+        near = Range(far[0], span.until) if descending else Range(span.first, far[1])
+    clock = asyncio.get_running_loop().time
+    page, ends_at = _Page(query.max), clock() + SCAN_SECONDS_MAX
+    place = span.until if descending else span.first
+    async for block in blocks(call.queue, topic, near, descending=descending):
+        place = block.rest.until if descending else block.rest.first
+        for message in await chosen(block.messages, test):
+            if not page.add(message):
+                place = message.offset + descending
+                break
+        scanned = span.until - place if descending else place - span.first
+        if page.full or scanned >= SCAN_MESSAGES_MAX or clock() >= ends_at:
+            break
+    scanned = span.until - place if descending else place - span.first
+    records = [message_record(message, topic.name, topic.first_id) for message in page.messages]
+    return MessagePage(records, place, scanned, scanned >= span.until - span.first)
+
+
+class _Page:
+    """The messages of one answer, as many as there may be."""
+
+    def __init__(self, most: int) -> None:
+        self.messages: list[StoredMessage] = []
+        self.full = False
+        self._most, self._bytes = most, 0
+
+    def add(self, message: StoredMessage) -> bool:
+        """False if there is no room for it."""
+        self._bytes += message.size
+        if len(self.messages) == self._most or (self.messages and self._bytes > ANSWER_BYTES_MAX):
+            self.full = True
+            return False
+        self.messages.append(message)
+        self.full = len(self.messages) == self._most
+        return True
+
+
+async def read_message(call: Call[Project, None]) -> Message:
+    topic = await topic_of(call)
+    text = call.path["offset"]
+    if not (text.isascii() and text.isdigit()) or len(text) > 12:
+        raise InvalidArgumentError("An offset is a whole number")
+    offset = int(text)
+    messages = await call.queue.read(topic.name, offset, offset + 1)
+    if not messages or messages[0].offset != offset:
+        kept = f"it keeps {topic.head} to {topic.tail - 1}" if topic.head < topic.tail else "it keeps none"
+        raise NotFoundError(f"No message at offset {offset} of {topic.name}: {kept}")
+    return message_record(messages[0], topic.name, topic.first_id)
+
+
+async def _span(call: Call[Any, None], topic: TopicMetadata) -> Range:
+    """The range that a query asks for, within what there is."""
+    query: RangeQuery = call.query
+    first, until = topic.head, topic.tail
+    for one, other in (("from", "at"), ("until", "until_time")):
+        if getattr(query, "start" if one == "from" else one) is not None and getattr(query, other):
+            raise InvalidArgumentError(f"{one} and {other} exclude each other")
+    if query.start is not None:
+        first = query.start if query.start >= 0 else topic.tail + query.start
+    elif query.at:
+        first = await _offset_at(call, topic, query.at, "at")
+    if query.until is not None:
+        until = query.until
+    elif query.until_time:
+        until = await _offset_at(call, topic, query.until_time, "until_time")
+    first, until = max(first, topic.head), min(until, topic.tail)
+    return Range(min(first, topic.tail), max(min(first, topic.tail), until))
+
+
+async def _offset_at(call: Call[Any, Any], topic: TopicMetadata, text: str, name: str) -> int:
+    return await call.queue.first_offset_at(topic.name, moment(text, name, call.queue.clock.now()))
+
+
+# ---------------------------------------------------------------------- streams
+
+
+async def stream_messages(call: Call[StreamQuery, None]) -> Response:
+    query, topic, test = call.query, await topic_of(call), test_of(call.query)
+    if query.follow and (query.order == "desc" or query.until is not None or query.until_time):
+        raise InvalidArgumentError("follow has no end: leave until, until_time and order=desc away")
+    span = await _span(call, topic)
+    if query.follow and query.start is None and not query.at:
+        span = Range(topic.tail, topic.tail)
+    return Response(200, (("Content-Type", NDJSON_TYPE), _FRESH), parts=_Stream(call, topic, test).parts(span))
+
+
+class _Stream:
+    def __init__(self, call: Call[StreamQuery, None], topic: TopicMetadata, test: Test | None) -> None:
+        self._queue, self._query, self._topic, self._test = call.queue, call.query, topic, test
+        self._encoder = msgspec.json.Encoder()
+        self._clock = asyncio.get_running_loop().time
+        self._told_at = self._clock()
+        self._place = self._scanned = self._found = 0
+        self._news = asyncio.Event()
+
+    async def parts(self, span: Range) -> AsyncGenerator[bytes, None]:
+        self._place = span.until if self._query.order == "desc" else span.first
+        listener = self._queue.on([Published, TopicDeleted], self._on_fact) if self._query.follow else None
+        try:
+            yield self._progress()  # so that the reader knows at once that it is answered
+            async for part in self._read(span):
+                yield part
+            while self._query.follow and not self._is_done():
+                async for part in self._wait():
+                    yield part
+            yield self._progress()
+        except PenstockError as error:
+            yield error_body(status_of(error), error.message) + b"\n"
+        finally:
+            if listener is not None:
+                self._queue.off(listener)
+
+    def _on_fact(self, fact: Published | TopicDeleted) -> None:
+        if fact.topic == self._topic.number:
+            self._news.set()
+
+    async def _wait(self) -> AsyncGenerator[bytes, None]:
+        """What was published since, as soon as there is something; progress while there is not."""
+        self._news.clear()
+        found = await self._queue.find_topic(self._topic.number)
+        if found is None:
+            raise NotFoundError(f"Topic not found: {self._topic.name}")
+        if found.tail > self._place:
+            async for part in self._read(Range(self._place, found.tail)):
+                yield part
+            return
+        try:
+            await asyncio.wait_for(self._news.wait(), max(0.0, self._told_at + PROGRESS_SECONDS - self._clock()))
+        except TimeoutError:
+            yield self._progress()
+
+    async def _read(self, span: Range) -> AsyncGenerator[bytes, None]:
+        descending = self._query.order == "desc"
+        async for block in blocks(self._queue, self._topic, span, descending=descending):
+            lines: list[bytes] = []
+            size = 0
+            for message in await chosen(block.messages, self._test):
+                if self._is_done():
+                    break
+                self._found += 1
+                line = self._encoder.encode(message_record(message, self._topic.name, self._topic.first_id))
+                lines += (line, b"\n")
+                size += len(line)
+                if size > PART_BYTES:
+                    yield b"".join(lines)
+                    lines, size = [], 0
+            self._scanned += len(block.messages)
+            self._place = block.rest.until if descending else block.rest.first
+            if self._clock() - self._told_at >= PROGRESS_SECONDS:
+                lines.append(self._progress())
+            if lines:
+                yield b"".join(lines)
+            if self._is_done():
+                return
+
+    def _is_done(self) -> bool:
+        return 0 < self._query.max <= self._found
+
+    def _progress(self) -> bytes:
+        self._told_at = self._clock()
+        progress = Progress(self._place, self._scanned, self._found)
+        return self._encoder.encode(StreamLine(progress)) + b"\n"
+
+
+# ---------------------------------------------------------------------- publishing
+
+
+async def publish(call: Call[Project, Publish]) -> Publication:
+    drafts = [_draft(each, place) for place, each in enumerate(call.body.messages)]
+    once = call.body.once
+    key = Once(once.producer, once.epoch, once.sequence) if once is not None else None
+    appended = await call.queue.publish(call.topic(), drafts, key)
+    return Publication(appended.message_ids(), appended.first)
+
+
+def _draft(message: NewMessage, place: int) -> Draft:
+    if (message.data is None) == (message.data_base64 is None):
+        raise InvalidArgumentError(f"messages[{place}] must have data or data_base64, and not both")
+    if message.data is not None:
+        data = message.data.encode()
+    else:
+        try:
+            data = base64.b64decode(message.data_base64 or "", validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidArgumentError(f"messages[{place}].data_base64 is not Base64") from None
+    return Draft(data, message.attributes, message.ordering_key, message.delay_seconds, message.ttl_seconds)
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/topics/{topic}/messages",
+        read_messages,
+        "Messages of a topic, left as they are.",
+        MessagePage,
+        PageQuery,
+    ),
+    Route("POST", "/topics/{topic}/messages", publish, "Publish, all of them or none.", Publication, Project, Publish),
+    Route("GET", "/topics/{topic}/messages/{offset}", read_message, "One message of a topic.", Message, Project),
+    Route(
+        "GET",
+        "/topics/{topic}/stream",
+        stream_messages,
+        "Messages of a topic as they are found, one a line.",
+        (Message, StreamLine),
+        StreamQuery,
+        media=NDJSON_TYPE,
+    ),
+)

@@ -1,0 +1,99 @@
+"""Snapshots: what was unacked on one subscription at an instant, to seek back to."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from penstock.doors.http.admin.calls import Call, Project, Route
+from penstock.doors.http.admin.paging import Paging, page_of
+from penstock.doors.http.admin.records import made_at
+from penstock.doors.http.admin.topics import Search
+from penstock.doors.resources import SNAPSHOTS, parts_of
+from penstock.engine.port import SnapshotDump
+from penstock.errors import NotFoundError
+
+
+class Snapshot(msgspec.Struct):
+    name: str
+    project: str
+    id: str
+    topic: str
+    created_at: datetime
+    expires_at: datetime
+    first_unacked: int
+    labels: dict[str, str]
+
+
+class SnapshotQuery(Paging, forbid_unknown_fields=True):
+    project: str = ""
+    search: Search = ""
+
+
+class SnapshotPage(msgspec.Struct):
+    snapshots: list[Snapshot]
+    next_page_token: str
+    total: int
+
+
+class NewSnapshot(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    subscription: str
+    project: str = ""
+    labels: dict[str, str] = {}
+
+
+async def list_snapshots(call: Call[SnapshotQuery, None]) -> SnapshotPage:
+    query = call.query
+    found = [
+        each
+        for each in await call.queue.snapshots()
+        if query.search in each.name and query.project in ("", parts_of(each.name, SNAPSHOTS)[0])
+    ]
+    page = page_of(found, query, lambda each: each.name)
+    return SnapshotPage([_record(each) for each in page.items], page.next_page_token, page.total)
+
+
+async def create_snapshot(call: Call[Any, NewSnapshot]) -> Snapshot:
+    body = call.body
+    return _record(
+        await call.queue.create_snapshot(call.snapshot(body.name), call.subscription(body.subscription), body.labels)
+    )
+
+
+async def show_snapshot(call: Call[Project, None]) -> Snapshot:
+    name = call.snapshot()
+    for each in await call.queue.snapshots():
+        if each.name == name:
+            return _record(each)
+    raise NotFoundError(f"Snapshot not found: {name}")
+
+
+async def delete_snapshot(call: Call[Project, None]) -> None:
+    await call.queue.delete_snapshot(call.snapshot())
+
+
+def _record(one: SnapshotDump) -> Snapshot:
+    project, last = parts_of(one.name, SNAPSHOTS)
+    return Snapshot(
+        name=one.name,
+        project=project,
+        id=last,
+        topic=one.topic_name,
+        created_at=made_at(one.at),
+        expires_at=made_at(one.expires_at),
+        first_unacked=one.cursor,
+        labels=one.labels,
+    )
+
+
+ROUTES = (
+    Route("GET", "/snapshots", list_snapshots, "Snapshots, in pages.", SnapshotPage, SnapshotQuery),
+    Route(
+        "POST", "/snapshots", create_snapshot, "Remember what is unacked now.", Snapshot, body=NewSnapshot, status=201
+    ),
+    Route("GET", "/snapshots/{snapshot}", show_snapshot, "A snapshot.", Snapshot, Project),
+    Route("DELETE", "/snapshots/{snapshot}", delete_snapshot, "Delete a snapshot.", query=Project),
+)

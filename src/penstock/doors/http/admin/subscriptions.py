@@ -1,0 +1,256 @@
+"""Subscriptions: listed, made, shown, changed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from penstock.broker.model import SubscriptionOptions
+from penstock.broker.names import MAX_OFFSET
+from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.moments import moment
+from penstock.doors.http.admin.paging import Paging, page_of
+from penstock.doors.http.admin.records import Count, Counts, instant, made_at
+from penstock.doors.http.admin.topics import Search
+from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, full_name, parts_of
+from penstock.engine.options import SUBSCRIPTION
+from penstock.engine.port import SubscriptionMetadata
+from penstock.engine.statistics import SubscriptionStatistics
+from penstock.errors import InvalidArgumentError, NotFoundError
+
+READ_ONLY = ("strict_receipts", "ordering_window", "expired_topic")  # the broker has them, programs cannot write them
+Options = Annotated[dict[str, Any], msgspec.Meta(description="By the names that the Python API gives them.")]
+
+
+_SAME = (
+    "backlog_messages",
+    "backlog_bytes",
+    "in_flight_messages",
+    "in_flight_bytes",
+    "delivered",
+    "acked",
+    "returned",
+    "dead_lettered",
+)
+
+
+class Backlog(msgspec.Struct):
+    """What a subscription has before it, and what it counted since the start."""
+
+    backlog_messages: Count
+    backlog_bytes: Count
+    in_flight_messages: Count
+    in_flight_bytes: Count
+    oldest_age_seconds: float
+    delivered: Count
+    acked: Count
+    returned: Count
+    dead_lettered: Count
+    dropped: Counts
+    deliver_rate: float
+    ack_rate: float
+    last_used_at: datetime | None
+
+
+class Subscription(Backlog, kw_only=True):
+    name: str
+    project: str
+    id: str
+    topic: str
+    created_at: datetime
+    detached: bool
+    options: Options
+    kind: Literal["pull", "push", "queue"]
+
+
+class SubscriptionQuery(Paging, forbid_unknown_fields=True):
+    project: Annotated[str, msgspec.Meta(description="Only of this project.")] = ""
+    topic: Annotated[str, msgspec.Meta(description="Only of this topic.")] = ""
+    search: Search = ""
+    sort: Annotated[
+        Literal["name", "-name", "backlog", "-backlog", "oldest", "-oldest", "rate", "-rate"],
+        msgspec.Meta(description="With - before it: the largest first."),
+    ] = "name"
+
+
+class SubscriptionPage(msgspec.Struct):
+    subscriptions: list[Subscription]
+    next_page_token: str
+    total: int
+
+
+class NewSubscription(msgspec.Struct, forbid_unknown_fields=True):
+    """`start`: "end", "beginning", an offset, or an instant; it sees what was published from there on."""
+
+    name: str
+    topic: str
+    project: str = ""
+    options: Options = {}
+    start: int | str = "end"
+
+
+class SubscriptionChange(msgspec.Struct, forbid_unknown_fields=True):
+    """Options that are not given stay as they are."""
+
+    options: Options
+
+
+async def list_subscriptions(call: Call[SubscriptionQuery, None]) -> SubscriptionPage:
+    query, context = call.query, call.context
+    topic = call.topic(query.topic) if query.topic else None
+    found = {each.name: each for each in await call.queue.subscriptions(topic) if _chosen(each, query)}
+    names: Sequence[Any] = list(found)
+    if query.sort.lstrip("-") == "name":
+        page = page_of(names, query, descending=query.sort == "-name")
+        counted = {each.subscription: each for each in await call.queue.subscription_statistics(page.items)}
+    else:
+        counted = {each.subscription: each for each in await call.queue.subscription_statistics(names)}
+        keys = {
+            "backlog": lambda name: (counted[name].backlog_messages, name),
+            "oldest": lambda name: (counted[name].oldest_unacked_age_seconds, name),
+            "rate": lambda name: (context.rates.of_subscription(name)[0], name),
+        }
+        sort = query.sort.lstrip("-")
+        page = page_of(counted, query, keys[sort], descending=query.sort != sort)
+    records = [_record(context, found[name], counted[name]) for name in page.items if name in counted]
+    return SubscriptionPage(records, page.next_page_token, page.total)
+
+
+def _chosen(one: SubscriptionMetadata, query: SubscriptionQuery) -> bool:
+    return query.search in one.name and query.project in ("", parts_of(one.name, SUBSCRIPTIONS)[0])
+
+
+async def create_subscription(call: Call[Any, NewSubscription]) -> Subscription:
+    body = call.body
+    name, topic = call.subscription(body.name), call.topic(body.topic)
+    options = SUBSCRIPTION.read(with_full_names(call.project, body.options), SubscriptionOptions())
+    if body.start == "end":
+        made = await call.queue.create_subscription(name, topic, options)
+    else:
+        offset = await _start(call, topic, body.start)
+        made = await call.queue.create_subscription_at(name, topic, offset, options)
+    return await subscription_record(call.context, made)
+
+
+async def _start(call: Call[Any, Any], topic: str, start: int | str) -> int:
+    if isinstance(start, int):
+        if not 0 <= start <= MAX_OFFSET:
+            raise InvalidArgumentError("start must be an offset, which is not negative")
+        return start
+    if start == "beginning":
+        return 0
+    at = moment(start, "start", call.queue.clock.now())
+    return await call.queue.first_offset_at(topic, at)
+
+
+async def show_subscription(call: Call[Project, None]) -> Subscription:
+    return await subscription_record(call.context, await subscription_of(call))
+
+
+async def change_subscription(call: Call[Project, SubscriptionChange]) -> Subscription:
+    known = await subscription_of(call)
+    project = parts_of(known.name, SUBSCRIPTIONS)[0] or call.project
+    options = SUBSCRIPTION.read(with_full_names(project, call.body.options), known.options)
+    return await subscription_record(call.context, await call.queue.change_subscription(known.name, options))
+
+
+async def delete_subscription(call: Call[Project, None]) -> None:
+    await call.queue.delete_subscription(call.subscription())
+
+
+def with_full_names(project: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Options in which the dead letter topic may be named in short."""
+    policy = options.get("dead_letter_policy")
+    topic = policy.get("dead_letter_topic") if isinstance(policy, dict) else None
+    if not isinstance(policy, dict) or not isinstance(topic, str) or not topic:
+        return options
+    return {**options, "dead_letter_policy": {**policy, "dead_letter_topic": full_name(project, TOPICS, topic)}}
+
+
+async def subscription_of(call: Call[Any, Any], name: str | None = None) -> SubscriptionMetadata:
+    """The subscription in the path, or another one that the caller named."""
+    full = call.subscription(name)
+    found = await call.queue.find_subscription(full)
+    if found is None:
+        raise NotFoundError(f"Subscription not found: {full}")
+    return found
+
+
+async def subscription_record(context: Context, one: SubscriptionMetadata) -> Subscription:
+    for counted in await context.queue.subscription_statistics([one.name]):
+        return _record(context, one, counted)
+    raise NotFoundError(f"Subscription not found: {one.name}")
+
+
+def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionStatistics) -> Subscription:
+    project, last = parts_of(one.name, SUBSCRIPTIONS)
+    return Subscription(
+        name=one.name,
+        project=project,
+        id=last,
+        topic=one.topic,
+        created_at=made_at(one.created_at),
+        detached=one.detached,
+        options=SUBSCRIPTION.show(one.options) | {name: getattr(one.options, name) for name in READ_ONLY},
+        kind=_kind(context, one),
+        **counts_of(context, counted),
+    )
+
+
+def _kind(context: Context, one: SubscriptionMetadata) -> Literal["pull", "push", "queue"]:
+    if context.is_pushed(one):
+        return "push"
+    return "queue" if is_queue(one) else "pull"
+
+
+def is_queue(one: SubscriptionMetadata) -> bool:
+    """Whether it and its topic are what other doors call a queue."""
+    project, last = parts_of(one.name, SUBSCRIPTIONS)
+    return bool(project) and (project, last) == parts_of(one.topic)
+
+
+def counts_of(context: Context, counted: SubscriptionStatistics) -> dict[str, Any]:
+    """The fields of a Backlog."""
+    deliver_rate, ack_rate = context.rates.of_subscription(counted.subscription)
+    return {name: getattr(counted, name) for name in _SAME} | {
+        "oldest_age_seconds": counted.oldest_unacked_age_seconds,
+        "dropped": dict(counted.dropped),
+        "deliver_rate": deliver_rate,
+        "ack_rate": ack_rate,
+        "last_used_at": instant(counted.used_at),
+    }
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/subscriptions",
+        list_subscriptions,
+        "Subscriptions, in pages.",
+        SubscriptionPage,
+        SubscriptionQuery,
+    ),
+    Route(
+        "POST",
+        "/subscriptions",
+        create_subscription,
+        "Make a subscription.",
+        Subscription,
+        body=NewSubscription,
+        status=201,
+    ),
+    Route("GET", "/subscriptions/{subscription}", show_subscription, "A subscription.", Subscription, Project),
+    Route(
+        "PATCH",
+        "/subscriptions/{subscription}",
+        change_subscription,
+        "Change the options of a subscription.",
+        Subscription,
+        Project,
+        SubscriptionChange,
+    ),
+    Route("DELETE", "/subscriptions/{subscription}", delete_subscription, "Delete a subscription.", query=Project),
+)

@@ -1,0 +1,120 @@
+"""Dead letters on their way back while the server is killed: none lost, none doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Draft, SubscriptionOptions
+from penstock.assembly import SERVER_LIMITS, open_journal
+from penstock.doors.google.deadletters import source_attributes
+from penstock.engine.async_queue import AsyncMessageQueue
+from tests.server_process import SECONDS, ServerProcess
+
+ORDERS, DEAD = "projects/p/topics/orders", "projects/p/topics/dead"
+BILLING, LOOK = "projects/p/subscriptions/billing", "projects/p/subscriptions/look"
+AT_ONCE = 1000
+
+
+def with_store(folder: Path, work: Callable[[AsyncMessageQueue], Any]) -> Any:
+    """Work on the store of a server that does not run."""
+
+    async def main() -> Any:
+        queue = AsyncMessageQueue(open_journal(folder), limits=SERVER_LIMITS, describe_source=source_attributes)
+        await queue.start()
+        try:
+            return await work(queue)
+        finally:
+            await queue.close()
+
+    return asyncio.run(main())
+
+
+async def fill(queue: AsyncMessageQueue, count: int) -> None:
+    """Messages that failed once, which is once too often."""
+    for topic in (ORDERS, DEAD):
+        await queue.create_topic(topic)
+    await queue.create_subscription(LOOK, DEAD)
+    policy = SubscriptionOptions(dead_letter_topic=DEAD, max_delivery_attempts=1)
+    await queue.create_subscription(BILLING, ORDERS, policy)
+    for first in range(0, count, AT_ONCE):
+        await queue.publish(ORDERS, [Draft(str(n).encode()) for n in range(first, min(first + AT_ONCE, count))])
+        deliveries = await queue.pull(BILLING, AT_ONCE)
+        await queue.nack([each.receipt for each in deliveries])
+    assert (await queue.backlog(LOOK)).messages == count
+
+
+async def came_back(queue: AsyncMessageQueue) -> tuple[Counter[int], int]:
+    """What is to be done again, and how many dead letters are left."""
+    bodies: Counter[int] = Counter()
+    while deliveries := await queue.pull(BILLING, AT_ONCE):
+        bodies.update(int(each.message.data) for each in deliveries)
+    return bodies, (await queue.backlog(LOOK)).messages
+
+
+def ask(server: ServerProcess, method: str, path: str, body: object = None) -> Any:
+    connection = http.client.HTTPConnection(*server.place("http"), timeout=SECONDS)
+    headers = {"Content-Type": "application/json"} if body is not None else {}
+    try:
+        connection.request(method, f"/admin/v1{path}", json.dumps(body) if body is not None else None, headers)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    finally:
+        connection.close()
+    assert response.status in (200, 202), answer
+    return answer
+
+
+def watch(server: ServerProcess, move: str, until: Callable[[Any], bool]) -> Any:
+    """The receipt as soon as it is so."""
+    deadline = time.monotonic() + SECONDS
+    while not until(receipt := ask(server, "GET", f"/moves/{move}")):
+        assert time.monotonic() < deadline, receipt
+    return receipt
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_a_kill_in_the_middle_loses_and_doubles_nothing(
+    tmp_path: Path, rounds: Callable[[int, int], int], share: float
+) -> None:
+    count, data = rounds(3_000, 100_000), tmp_path / "data"
+    with_store(data, lambda queue: fill(queue, count))
+    with ServerProcess(tmp_path, f"--data={data}", doors=["http"]) as server:
+        move = ask(server, "POST", "/moves", {"from": LOOK})["id"]
+        at_kill = watch(server, move, lambda receipt: receipt["moved"] >= count * share)
+        server.kill()
+        assert at_kill["state"] == "running", "it was too quick to be killed"
+        server.start()
+        again = ask(server, "POST", "/moves", {"from": LOOK})
+        done = watch(server, again["id"], lambda receipt: receipt["state"] != "running")
+        assert done["state"] == "done"
+        assert (done["left"], done["unknown"]) == (0, 0)
+        assert 0 < done["moved"] <= count - at_kill["moved"]
+        assert server.stop() == 0
+    bodies, left = with_store(data, came_back)
+    assert left == 0
+    assert len(bodies) == count, "some are lost"
+    assert bodies.total() == count, "some came twice"
+
+
+def test_a_stopped_server_ends_a_move_and_the_same_request_goes_on(tmp_path: Path) -> None:
+    count, data = 300, tmp_path / "data"
+    with_store(data, lambda queue: fill(queue, count))
+    with ServerProcess(tmp_path, f"--data={data}", doors=["http"]) as server:
+        move = ask(server, "POST", "/moves", {"from": LOOK, "rate": 100})["id"]
+        watch(server, move, lambda receipt: receipt["moved"] > 0)
+        assert server.stop() == 0
+        server.start()
+        again = ask(server, "POST", "/moves", {"from": LOOK})["id"]
+        assert watch(server, again, lambda receipt: receipt["state"] != "running")["state"] == "done"
+        assert server.stop() == 0
+    bodies, left = with_store(data, came_back)
+    assert (len(bodies), bodies.total(), left) == (count, count, 0)
