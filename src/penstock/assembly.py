@@ -130,10 +130,13 @@ class Opening(NamedTuple):
 
     def common(self, door: str, package: str = "") -> dict[str, Any]:
         """What every door takes."""
+        from penstock.wire.requestlog import RequestLog
+
         options = getattr(self.settings, door)
         log = logging.getLogger(f"penstock.doors.{package or door}")
         place = {"host": self.settings.host, "port": options.port or 0}
-        return {**place, "options": options, "log": log, "budget": self.budget}
+        requests = RequestLog(door) if self.settings.log_requests else None
+        return {**place, "options": options, "log": log, "budget": self.budget, "requests": requests}
 
 
 def _open_doors(opening: Opening) -> list[Door]:

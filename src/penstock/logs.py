@@ -8,6 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from penstock.wire.requestlog import LOGGER, RequestLine
+
 if TYPE_CHECKING:
     from penstock.settings import Settings
 
@@ -22,7 +24,7 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0
 
 def escape_controls(text: str) -> str:
     """One line, whatever the text: a peer cannot add lines to a log, nor colours to a terminal."""
-    return text.translate(_CONTROLS)
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 class TextLines(logging.Formatter):
@@ -44,8 +46,8 @@ class JsonLines(logging.Formatter):
             "at": f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
         }
+        line |= record.msg.fields() if isinstance(record.msg, RequestLine) else {"message": record.getMessage()}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)  # ASCII only, so every control character is escaped
@@ -58,14 +60,20 @@ def set_up_logging(settings: Settings, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [lines]
     root.setLevel(settings.log_level.upper())
+    if settings.log_requests:  # whoever asks for them gets them at every level
+        logging.getLogger(LOGGER).setLevel(logging.INFO)
 
 
 def also_log_to(path: str) -> None:
-    """Every line down to debug goes to a file as well; standard error has what it had. OSError if it cannot be."""
+    """Every line down to debug, and of every request, goes to a file as well; standard error has what it had.
+
+    OSError if it cannot be.
+    """
     file = logging.FileHandler(path, encoding="utf-8")
     file.setFormatter(TextLines())
     root = logging.getLogger()
     for handler in root.handlers:
         handler.setLevel(root.level)
+        handler.addFilter(lambda record: record.name != LOGGER)
     root.addHandler(file)
     root.setLevel(logging.DEBUG)

@@ -54,6 +54,7 @@ class Settings:
         "info", "The least serious level that is logged."
     )
     log_format: Annotated[str, one_of("text", "json")] = setting("text", "json gives one object a line.")
+    log_requests: Switch = setting(False, "Log every request: door, verb, resource, result, microseconds.")
     grace_seconds: Seconds = setting(10, "To finish requests when stopping.")
     # The doors, each by the name of its section.
     pubsub: GoogleOptions = field(default_factory=GoogleOptions)

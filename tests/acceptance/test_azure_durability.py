@@ -100,7 +100,8 @@ def test_what_azurite_prints_can_be_pasted_and_what_it_did_is_in_its_debug_file(
             with pytest.raises(ResourceNotFoundError):
                 queue.delete_message("x", "MDAw")
         text = debug.read_text()
-    assert "PUT /devstoreaccount1/pasted: 201" in text
+    assert "penstock.requests: azure CreateQueue devstoreaccount1/pasted 201 " in text
+    assert "penstock.requests" not in server.log(), "standard error has what it had"
     assert "MessageNotFound" in text
     assert KEY not in text
 

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.calls import framed
+from penstock.doors.google.framing import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from tests.acceptance.google_server import GoogleServer

@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "admin": {"errors"},  # a client: it reaches the server as everybody's programs do
     "memory": set(),
     "banner": {"doors", "settings"},
-    "logs": {"settings"},
+    "logs": {"settings", "wire"},
     "assembly": BELOW_ASSEMBLY,
     "server": BELOW_ASSEMBLY | {"assembly", "banner", "logs", "memory"},
     PUBLIC: BELOW_CLI,

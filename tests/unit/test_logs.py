@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.logs import set_up_logging
+from penstock.logs import JsonLines, set_up_logging
 from penstock.settings import Settings
+from penstock.wire.requestlog import RequestLine
 
 
 @pytest.fixture
@@ -48,3 +49,24 @@ def test_json_lines_are_json_and_keep_the_text(logged: Callable[[str, str], str]
     assert line["message"] == f"said {HOSTILE}"
     assert (line["level"], line["logger"]) == ("info", "penstock.test")
     assert line["at"].endswith("Z")
+
+
+def test_a_request_is_words_in_text_and_fields_in_json() -> None:
+    """Names that clients chose are one word each, and cannot add to a line."""
+    line = RequestLine("text", "send", "my queue", "ok", 12, {"messages": 2})
+    assert str(line) == 'text send "my queue" ok 12us messages=2'
+    forged = RequestLine("text", "send", "a ok 1us\n2026 ERROR forged", "ok", 12)
+    assert str(forged) == 'text send "a ok 1us\\n2026 ERROR forged" ok 12us'
+    record = logging.LogRecord("penstock.requests", logging.INFO, "", 0, line, (), None)
+    written = json.loads(JsonLines().format(record))
+    assert written.pop("at")
+    assert written == {
+        "level": "info",
+        "logger": "penstock.requests",
+        "door": "text",
+        "verb": "send",
+        "resource": "my queue",
+        "result": "ok",
+        "microseconds": 12,
+        "messages": 2,
+    }

@@ -41,7 +41,8 @@ def azurite(
     oauth: Annotated[str | None, typer.Option("--oauth", metavar="LEVEL", help="basic.")] = None,
     silent: Annotated[bool, typer.Option("-s", "--silent", help="Log warnings and errors only.")] = False,
     debug: Annotated[
-        str | None, typer.Option("-d", "--debug", metavar="FILE", help="Log every request to this file.")
+        str | None,
+        typer.Option("-d", "--debug", metavar="FILE", help="Log every request and every detail to this file."),
     ] = None,
     loose: Annotated[bool, typer.Option("-L", "--loose", help=IGNORED)] = False,
     skip_version: Annotated[bool, typer.Option("--skipApiVersionCheck", help=IGNORED)] = False,
@@ -100,6 +101,7 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
         "azure_oauth": given["oauth"],
         "azure_keep_alive_seconds": given["queue_keep_alive"],
         "log_level": "warning" if given["silent"] else "info",
+        "log_requests": given["debug"] is not None,
         "ready_file": given["ready_file"],
     }
 

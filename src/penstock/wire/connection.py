@@ -40,6 +40,9 @@ class HttpHost(Protocol):
     date: str
     connections: Connections
 
+    def refused(self, peer: str, status: int) -> None:
+        """Something came that is no request."""
+
 
 class HttpConnection(asyncio.Protocol):
     _reader: RequestReader  # made with the connection, because it needs the peer's address
@@ -263,7 +266,7 @@ class HttpConnection(asyncio.Protocol):
 
     async def _take_turn(self, turn: Turn) -> None:
         if isinstance(turn, Refusal):
-            self._host.connections.count(f"status_{turn.status}")
+            self._host.refused(self.peer, turn.status)
             self._send(self._bare(turn.status))
             self._end(linger=True)
             return

@@ -22,6 +22,7 @@ from penstock.wire.budget import Budget
 from penstock.wire.connection import Answer, HttpConnection
 from penstock.wire.message import Request, Response, plain_refusal
 from penstock.wire.reader import HttpLimits
+from penstock.wire.requestlog import RequestLog
 from penstock.wire.serving import Connections
 
 __all__ = ["Answer", "HttpLimits", "HttpServer", "Request", "Response"]
@@ -38,13 +39,15 @@ class HttpServer:
         budget: Budget | None = None,
         counts: Counter[str] | None = None,
         connections: Connections | None = None,
+        requests: RequestLog | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`answer` gets every request; `refusal` shapes the answers it never sees (400, 408, 413, 500 ...).
 
         `counts`: where to count connections that are ended by us, by reason. `connections`: of a door that speaks
-        more than HTTP/1.1, and counts them all.
+        more than HTTP/1.1, and counts them all. `requests`: where to note what never became a request.
         """
+        self.requests = requests
         self.answer = answer
         self.refusal = refusal
         self.log = log
@@ -79,6 +82,13 @@ class HttpServer:
         work = [each.work for each in left if isinstance(each, HttpConnection) and each.work is not None]
         await asyncio.gather(*work, return_exceptions=True)
         return not left
+
+    def refused(self, peer: str, status: int) -> None:
+        """Something came that is no request."""
+        self.connections.count(f"status_{status}")
+        self.log.debug("%s: refused what is no request: %d", peer, status)
+        if self.requests is not None:
+            self.requests.write("", "", status)
 
     def connection(self) -> HttpConnection:
         return HttpConnection(self)

@@ -119,8 +119,8 @@ def test_a_killed_server_leaves_nothing_behind(folder: Path) -> None:
 def test_two_servers_do_not_share_a_port(memory: FlightServer) -> None:
     code, said = refused("serve", "--memory", *OTHERS_CLOSED, f"--flight-port={memory.port}")
     assert code == 1
-    expected = f"penstock: cannot open the flight door on 127.0.0.1:{memory.port}: Address already in use"
-    assert said.strip().splitlines()[-1] == expected
+    expected = f"penstock: cannot open the flight door: another program listens on 127.0.0.1:{memory.port}; "
+    assert said.strip().splitlines()[-1].startswith(expected)
     assert answers(memory)
 
 
@@ -177,20 +177,6 @@ def test_a_signal_for_everybody_does_not_end_the_reader_process(memory: FlightSe
 def test_the_server_does_not_load_arrow(memory: FlightServer) -> None:
     assert "libarrow" not in Path(f"/proc/{memory.process.pid}/maps").read_text()
     assert "libarrow" in Path(f"/proc/{memory.reader().pid}/maps").read_text()
-
-
-def test_without_pyarrow_the_door_stays_closed(folder: Path) -> None:
-    hidden = folder / "hidden"
-    hidden.mkdir()
-    (hidden / "sitecustomize.py").write_text(
-        "import importlib.util as u\n"
-        "found = u.find_spec\n"
-        "u.find_spec = lambda name, package=None: None if name == 'pyarrow' else found(name, package)\n"
-    )
-    with FlightServer(folder, "--memory", environment={"PYTHONPATH": str(hidden)}) as server:
-        assert "flight" not in server.addresses
-        assert json.loads(server.fetch("http", "/ready"))["ready"] is True
-        assert server.log().count("pip install penstock[flight]") == 1
 
 
 # ---------------------------------------------------------------------- who may call

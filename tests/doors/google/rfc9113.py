@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.calls import framed
+from penstock.doors.google.framing import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 

@@ -17,7 +17,7 @@ import trustme
 
 from penstock.doors.google import messages as m
 from penstock.doors.google import server
-from penstock.doors.google.calls import framed
+from penstock.doors.google.framing import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.limits import Http2Limits

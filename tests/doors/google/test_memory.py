@@ -14,7 +14,8 @@ import grpc
 import pytest
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.calls import Context, StreamingCall, UnaryCall, framed
+from penstock.doors.google.calls import Context, StreamingCall, UnaryCall
+from penstock.doors.google.framing import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.body import Body

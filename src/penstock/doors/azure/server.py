@@ -43,6 +43,7 @@ from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import host_of, is_loopback
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
+from penstock.wire.requestlog import RequestLog
 from penstock.wire.trust import server_context
 
 DEFAULT_VERSION = "2021-08-06"  # for requests that name none
@@ -72,6 +73,7 @@ class AzureDoor:
         log: logging.Logger,
         options: AzureOptions | None = None,
         budget: Budget | None = None,
+        requests: RequestLog | None = None,
     ) -> None:
         options = options or AzureOptions()
         self.address = ""
@@ -91,12 +93,17 @@ class AzureDoor:
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = HttpLimits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
         self._server = HttpServer(
-            self._answer, log=log, limits=limits, refusal=self._refusal, budget=budget, counts=self.counts
+            self._answer if requests is None else requests.answers(self._answer, self._described, _notes),
+            log=log,
+            limits=limits,
+            refusal=self._refusal,
+            budget=budget,
+            counts=self.counts,
+            requests=requests,
         )
         self._ids = (f"{part:012x}" for part in count(1))
         digits = secrets.token_hex(10)
         self._id_prefix = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:]}-"
-        self._verbose = log.isEnabledFor(logging.DEBUG)  # every request has a line; asked once, not for each
         # Clients that follow it do not send on a connection that is about to close.
         self._keep_alive = ("Keep-Alive", f"timeout={int(options.keep_alive_seconds)}")
         self._operations = self._operation_table()
@@ -237,9 +244,6 @@ class AzureDoor:
         if "origin" in index and call.account and call.request.method != "OPTIONS":
             headers.extend(request_headers(call.request, await self._service.cors_rules(call.account)))
         headers.extend(reply.headers)
-        if self._verbose:  # the path alone: the query may hold a signature
-            request = call.request
-            self._log.debug("%s %s: %d, request %s", request.method, request.path, reply.status, call.request_id)
         return Response(reply.status, headers, reply.body)
 
     async def _error(self, call: Call, error: AzureError) -> Response:
@@ -251,6 +255,19 @@ class AzureDoor:
         self._log.log(level, "refused %s, request %s: %s", call.request.method, call.request_id, error.code)
         return await self._response(call, Reply(error.status, body, (("x-ms-error-code", error.code), *error.headers)))
 
+    def _described(self, request: Request) -> tuple[str, str]:
+        """For the request log: the operation, and whose queue it is about. The query stays out: it may be signed."""
+        call = Call(request, "")
+        try:
+            read_parameters(call)
+            specified = request.path.startswith(_DIALECT) and self._options.dialect
+            read_address(call, self._accounts, prefix=1 if specified else 0)
+            call.dialect = SEED_003 if specified else self._standard
+            verb = operation_of(call).name.title().replace("_", "")
+        except AzureError:
+            return request.method, request.path
+        return verb, "/".join(part for part in (call.account, call.queue, call.message_id) if part)
+
     def _refusal(self, status: int) -> Response:
         """An answer to what never became a request, or to a bug."""
         code = STATUSES.get(status, "InternalError")
@@ -258,6 +275,13 @@ class AzureDoor:
         error = too_large(self._body_bytes_max) if status == 413 else AzureError(code, status=status)
         body = error_body(error, self._id_prefix + next(self._ids), iso(self._now()))
         return Response(status, (SERVER, _XML, ("x-ms-error-code", code)), body)
+
+
+def _notes(response: Response) -> dict[str, str]:
+    """What the request log tells of an answer: how the client may name it, and why it was refused."""
+    headers = dict(response.headers)
+    told = {"request": headers.get("x-ms-request-id"), "reason": headers.get("x-ms-error-code")}
+    return {name: value for name, value in told.items() if value}
 
 
 def _callable(address: str) -> str:

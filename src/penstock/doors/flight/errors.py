@@ -65,12 +65,20 @@ def flight_error(error: PenstockError) -> Exception:
     return raised
 
 
+def code_of(error: BaseException) -> str:
+    """The code that a client gets, of an error that leaves a call."""
+    if not isinstance(error, flight.FlightError) or not error.extra_info:
+        return "cancelled" if isinstance(error, GeneratorExit) else "internal"
+    return str(msgspec.json.decode(error.extra_info)["code"])
+
+
 @contextmanager
 def flight_errors(log: logging.Logger, what: str) -> Iterator[None]:
     """Any error inside becomes a FlightError with one sentence."""
     try:
         yield
     except PenstockError as error:
+        log.debug("refused %s: %s", what, describe(error)["code"])
         raise flight_error(error) from None
     except flight.FlightError:
         raise

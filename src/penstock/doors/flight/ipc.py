@@ -13,6 +13,8 @@ from penstock.broker.limits import Limits
 
 T = TypeVar("T")
 
+REQUEST = "REQUEST"  # before a line of the request log, among the log lines of the reader process
+
 pack = msgspec.msgpack.Encoder().encode
 
 
@@ -36,6 +38,8 @@ class Hello(Record):
     certificate: bytes  # PEM; empty: no TLS
     private_key: bytes
     unfinished: list[str] = []  # queries whose decided rows were not all copied
+    log_level: int = 20
+    log_requests: bool = False
 
 
 class TopicBounds(Record):

@@ -17,11 +17,14 @@ import sys
 from importlib.abc import MetaPathFinder
 from typing import Any
 
-from penstock.doors.flight.ipc import Hello, unpack
+import msgspec
+
+from penstock.doors.flight.ipc import REQUEST, Hello, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
 from penstock.doors.port import join_address
 from penstock.errors import where
 from penstock.memory import calm_collector
+from penstock.wire.requestlog import LOGGER, RequestLine, RequestLog
 
 log = logging.getLogger("penstock.doors.flight")
 
@@ -37,7 +40,10 @@ def run(own: socket.socket) -> None:
     link = ReaderEnd(own, noticed=notices.put, ended=lambda: os._exit(0))
     link.send("ready", b"", 0)
     hello: Hello = unpack(notices.get().body, Hello)
+    logging.getLogger().setLevel(hello.log_level)
+    logging.getLogger(LOGGER).setLevel(logging.INFO)
     secure = bool(hello.certificate)
+    requests = RequestLog("flight") if hello.log_requests else None
     try:
         service = FlightService(
             f"{'grpc+tls' if secure else 'grpc'}://{join_address(hello.host, hello.port)}",
@@ -45,8 +51,9 @@ def run(own: socket.socket) -> None:
             link,
             open_log_reader(hello.data) if hello.data is not None else None,
             log,
+            requests,
             tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
-            middleware={"tokens": Tokens(hello.tokens)} if hello.tokens else None,
+            middleware={"tokens": Tokens(hello.tokens, log, requests)} if hello.tokens else None,
         )
     except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
         log.error("cannot serve on %s port %d: %s", hello.host, hello.port, where(error))
@@ -59,6 +66,16 @@ def run(own: socket.socket) -> None:
     service.stopping = True
     service.shutdown()
     os._exit(0)
+
+
+class Lines(logging.Formatter):
+    """Lines as the server reads them: a level and one line of text, or a request as JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.msg, RequestLine):
+            return f"{REQUEST} {msgspec.json.encode(record.msg).decode()}"
+        text = super().format(record).replace("\n", "\\n")
+        return f"{record.levelname} {text}"
 
 
 class NoPandas(MetaPathFinder):
@@ -74,7 +91,9 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # they are for the server, which sends `stop`
     os.nice(NICENESS)
     sys.meta_path.insert(0, NoPandas())
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(Lines())
+    logging.basicConfig(level=logging.INFO, handlers=[lines])
     run(socket.socket(fileno=int(sys.argv[1])))
 
 

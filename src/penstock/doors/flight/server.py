@@ -21,7 +21,7 @@ import msgspec
 from penstock.broker.facts import Published, TopicDeleted
 from penstock.doors.flight.codec import TOPIC
 from penstock.doors.flight.handover import Handover, bound_socket
-from penstock.doors.flight.ipc import Hello, pack
+from penstock.doors.flight.ipc import REQUEST, Hello, pack
 from penstock.doors.flight.link import Frame, ServerEnd
 from penstock.doors.flight.options import FlightOptions
 from penstock.doors.flight.requests import Requests
@@ -29,6 +29,7 @@ from penstock.doors.port import join_address
 from penstock.engine.port import Queue
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
+from penstock.wire.requestlog import LOGGER, RequestLine, RequestLog
 from penstock.wire.trust import server_context
 
 PROCESS = "penstock.doors.flight.process"
@@ -57,6 +58,7 @@ class FlightDoor:
         data: str | None = None,  # the folder of the store; None: everything is in memory
         options: FlightOptions | None = None,
         budget: Budget | None = None,
+        requests: RequestLog | None = None,
     ) -> None:
         self.address = ""
         self.counts: Counter[str] = Counter()
@@ -64,6 +66,7 @@ class FlightDoor:
         self._port = port
         self._queue = queue
         self._log = log
+        self._logs_requests = requests is not None
         self._options = options or FlightOptions()
         self._project, self._data = project, data
         self._requests = Requests(queue, project, log, budget or Budget())
@@ -94,7 +97,17 @@ class FlightDoor:
         self._port = self._handover.port
         self.address = join_address(host, self._port)
         tokens = list(self._options.tokens)
-        self._hello = Hello(host, self._port, self._project, self._data, self._queue.limits, tokens, *key_pair)
+        self._hello = Hello(
+            host,
+            self._port,
+            self._project,
+            self._data,
+            self._queue.limits,
+            tokens,
+            *key_pair,
+            log_level=self._log.getEffectiveLevel(),
+            log_requests=self._logs_requests,
+        )
         self._listener = self._queue.on([Published, TopicDeleted], self._requests.waiters.on_fact)
         self._supervisor = asyncio.create_task(self._supervise(self._handover))
 
@@ -233,6 +246,9 @@ class ChildProcess:
         assert self._process.stderr is not None, "it is a pipe"
         while line := await self._process.stderr.readline():
             level, _, text = line.decode("utf-8", "replace").rstrip().partition(" ")
+            if level == REQUEST:
+                logging.getLogger(LOGGER).info(msgspec.json.decode(text, type=RequestLine))
+                continue
             known = logging.getLevelNamesMapping().get(level)
             self._log.log(known or logging.WARNING, "%s", text if known else f"{level} {text}")
 

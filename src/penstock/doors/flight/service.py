@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock.doors.flight import codec, ranges
 from penstock.doors.flight.actions import Actions
 from penstock.doors.flight.columns import COUNTED, SCHEMA, chosen_schema, counted_batches, gathered, record_batches
-from penstock.doors.flight.errors import OutOfRangeError, flight_error, flight_errors
+from penstock.doors.flight.errors import OutOfRangeError, code_of, describe, flight_error, flight_errors
 from penstock.doors.flight.ipc import Hello, TopicBounds
 from penstock.doors.flight.link import ReaderEnd
 from penstock.doors.flight.publisher import Publisher
@@ -26,20 +29,37 @@ from penstock.doors.flight.topic_log import TopicLog
 from penstock.doors.flight.uploads import Upload
 from penstock.errors import InvalidArgumentError, PermissionDeniedError, UnavailableError
 from penstock.journal.port import LogReader
+from penstock.wire.requestlog import BEGUN, RequestLog
 from penstock.wire.trust import BearerTokens
 
+_NAMING = ("topic", "topics", "name", "query", "times", "pattern")  # fields of actions that say what they are about
 UPLOADS_MAX = 256  # at a time; each holds a batch or two of its client
+
+
+@dataclass(slots=True)
+class Call:
+    """What the request log tells of a call."""
+
+    resource: str = ""
+    result: str = "ok"
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight ships no types
     """Refuses callers without a known bearer token."""
 
-    def __init__(self, tokens: Sequence[str]) -> None:
+    def __init__(self, tokens: Sequence[str], log: logging.Logger, requests: RequestLog | None = None) -> None:
         self._tokens = BearerTokens(tokens)
+        self._log = log
+        self._requests = requests
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> None:
         if not any(self._tokens.admit(str(value).encode()) for value in headers.get("authorization", [])):
-            raise flight_error(PermissionDeniedError("A bearer token is needed, and this one is not known"))
+            error = PermissionDeniedError("A bearer token is needed, and this one is not known")
+            self._log.debug("refused %s: %s", info.method, describe(error)["code"])
+            if self._requests is not None:
+                self._requests.write(str(info.method), "", describe(error)["code"])
+            raise flight_error(error)
 
 
 class FlightService(flight.FlightServerBase):  # type: ignore[misc]
@@ -50,9 +70,11 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         link: ReaderEnd,
         reader: LogReader | None,
         log: logging.Logger,
+        requests: RequestLog | None = None,
         **options: Any,
     ) -> None:
         self._log = log
+        self._requests = requests
         self._topics = TopicLog(link, reader)
         self._names = codec.Names(hello.project)
         self._limits = hello.limits
@@ -64,18 +86,31 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         super().__init__(location, **options)
 
     @contextmanager
-    def _call(self, what: str) -> Iterator[None]:
-        with flight_errors(self._log, what):
-            if self.stopping:
-                raise UnavailableError("The server is stopping")
-            yield
+    def _call(self, what: str) -> Iterator[Call]:
+        """A call, from here to its answer or its error; a line in the request log, where there is one."""
+        call, since = Call(), time.perf_counter()
+        try:
+            with flight_errors(self._log, what):
+                if self.stopping:
+                    raise UnavailableError("The server is stopping")
+                yield call
+        except flight.FlightError as error:
+            call.result = code_of(error)
+            raise
+        finally:
+            if self._requests is not None:
+                self._requests.write(what, call.resource, call.result, since, **call.counts)
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> Any:
-        with self._call("do_get"):
+        with self._call("do_get") as call:
             asked = codec.read(ticket.ticket, codec.Ticket, "ticket")
             columns = _columns(asked.columns)
-            spans = self._spans(codec.ranges_of(asked), lossy=asked.lossy)
+            wanted = codec.ranges_of(asked)
+            call.resource, call.result = _named(each.topic for each in wanted), BEGUN
+            spans = self._spans(wanted, lossy=asked.lossy)
             scan = self._scan(spans, columns, lossy=asked.lossy)
+            if self._requests is not None:
+                scan = _logged(scan, self._requests, call.resource)
             return flight.GeneratorStream(chosen_schema(columns), scan if len(spans) == 1 else gathered(scan))
 
     def _spans(self, wanted: Sequence[codec.Range], *, lossy: bool) -> list[tuple[TopicBounds, int, int]]:
@@ -121,8 +156,11 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
                 first = error.earliest
 
     def do_put(self, context: Any, descriptor: flight.FlightDescriptor, reader: Any, writer: Any) -> None:
-        with self._call("do_put"):
+        with self._call("do_put") as call:
             command = codec.read(descriptor.command or b"", codec.UploadCommand, "command")
+            call.resource = command.topic or ""
+            if self._requests is not None:
+                self._requests.write("do_put", call.resource, BEGUN)
             upload = Upload(self._topics, self._publisher, self._names, self.staging, self._limits, command)
             if not self._uploads.acquire(blocking=False):
                 raise UnavailableError("The server is busy: try again later")
@@ -130,10 +168,12 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
                 upload.run(reader, writer)
             finally:
                 self._uploads.release()
+                call.counts = {"batches": upload.batches, "rows": upload.rows}
 
     def do_action(self, context: Any, action: flight.Action) -> list[flight.Result]:
-        with self._call(f"action {action.type[:40]}"):
+        with self._call(action.type[:40]) as call:
             body = action.body.to_pybytes() if action.body is not None else b""
+            call.resource = _named_in(body) if self._requests is not None else ""
             return [flight.Result(self._actions.answer(action.type, body))]
 
     def list_actions(self, context: Any) -> list[flight.ActionType]:
@@ -144,12 +184,14 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             yield from map(_info, self._topics.bounds(None))
 
     def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
-        with self._call("get_flight_info"):
-            return _info(self._described(descriptor))
+        with self._call("get_flight_info") as call:
+            topic = self._described(descriptor)
+            call.resource = topic.name
+            return _info(topic)
 
     def get_schema(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
-        with self._call("get_schema"):
-            self._described(descriptor)
+        with self._call("get_schema") as call:
+            call.resource = self._described(descriptor).name
             return flight.SchemaResult(SCHEMA)
 
     def _described(self, descriptor: flight.FlightDescriptor) -> TopicBounds:
@@ -160,6 +202,34 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             return self._topics.topic(self._names.topic(path[0].decode()))
         except UnicodeDecodeError:
             raise InvalidArgumentError("Text must be valid UTF-8") from None
+
+
+def _logged(scan: Iterator[pa.RecordBatch], requests: RequestLog, resource: str) -> Iterator[pa.RecordBatch]:
+    """The end of a scan has a line as well, with what was sent."""
+    since, rows, result = requests.clock(), 0, "ok"
+    try:
+        for batch in scan:
+            rows += batch.num_rows
+            yield batch
+    except BaseException as error:
+        result = code_of(error)
+        raise
+    finally:
+        requests.write("do_get", resource, result, since, rows=rows)
+
+
+def _named(topics: Iterable[str]) -> str:
+    return ",".join(dict.fromkeys(topics))
+
+
+def _named_in(body: bytes) -> str:
+    """What an action is about, as far as a line has room for it."""
+    try:
+        asked = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    names = next((asked[key] for key in _NAMING if asked.get(key)), "") if isinstance(asked, dict) else ""
+    return names if isinstance(names, str) else _named(map(str, names))
 
 
 def _columns(names: list[str] | None) -> list[str] | None:

@@ -53,7 +53,7 @@ class Upload:
         self._stage = command.stage
         self._topic = names.topic(command.topic) if command.topic is not None else None
         self._known: set[str] = set()  # topics that are there
-        self._count = 0
+        self.batches = self.rows = 0
         if self._stage and self._once is not None:
             raise InvalidArgumentError("Staged rows have no publish-once key: the decision has it")
         if self._once is not None and not self._once.producer:
@@ -68,7 +68,7 @@ class Upload:
             while (chunk := _next_chunk(reader)) is not None and not answers.failed:
                 if chunk.data is not None:
                     sent = self._send(chunk.data, self._sequence(chunk.app_metadata))
-                    if self._count == 1:
+                    if self.batches == 1:
                         # A wrong epoch shows here, while the client is not being read and an error can be raised.
                         for _, answer in sent.answers:
                             result(answer)
@@ -79,14 +79,15 @@ class Upload:
             raise error
 
     def _sequence(self, metadata: pa.Buffer | None) -> int:
-        self._count += 1
+        self.batches += 1
         if self._once is None:
-            return self._count - 1
+            return self.batches - 1
         if metadata is None:
             raise InvalidArgumentError('With a publish-once key each batch comes with metadata {"sequence": number}')
         return codec.read(metadata.to_pybytes(), codec.BatchKey, "the metadata of a batch").sequence
 
     def _send(self, batch: pa.RecordBatch, sequence: int) -> Sent:
+        self.rows += batch.num_rows
         uploaded = drafts.read_batch(batch, self._limits, len(TARGET) + 1024 if self._stage else 0)
         rows = drafts.by_topic(uploaded, self._topic, self._names.topic)
         self._require([topic for topic in rows if topic not in self._known])

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import math
-import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from google.protobuf.message import DecodeError
-
-from penstock.doors.google.errors import CallError, Code, call_error, invalid
-from penstock.doors.google.http2 import hpack
+from penstock.doors.google.errors import CallError, Code, call_error
+from penstock.doors.google.framing import (
+    HEAD,
+    MESSAGE_BYTES_MAX,
+    OK,
+    OUT_OF_MEMORY,
+    PREFIX_BYTES,
+    decode,
+    framed,
+    message_bytes,
+    out_of_memory,
+    overdue,
+    too_large,
+    trailers,
+    trailers_only,
+    whole_message,
+)
 from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.stream import Stream
 from penstock.errors import where
 from penstock.wire.budget import Budget
 
-MESSAGE_BYTES_MAX = 12 << 20  # beyond the 10 MB a publish may have, so that its own limit is what a client meets
-PREFIX_BYTES = 5
+if TYPE_CHECKING:
+    from penstock.doors.google.calllog import CallLog
+
 _REFILL_BYTES = 1 << 20
 
-_HEAD = hpack.encode(
-    [(":status", "200"), ("content-type", "application/grpc"), ("grpc-accept-encoding", "identity,deflate,gzip")]
-)
-_OK = hpack.encode([("grpc-status", "0")])
-_WINDOW_BITS = {"gzip": 31, "deflate": 15}
 _TIME_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-_OUT_OF_MEMORY = "The server's memory for requests and answers is in use."
-_PLAIN = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 Unary: TypeAlias = Callable[[Any, "Context"], Awaitable[Any]]
 Streaming: TypeAlias = Callable[["StreamingCall"], Awaitable[None]]
@@ -91,9 +95,13 @@ class Calls:
         log: logging.Logger,
         admit: Callable[[dict[str, str], str], None],
         budget: Budget | None = None,
+        call_log: CallLog | None = None,
     ) -> None:
         """`admit` gets headers and path of every call and raises CallError for one that may not be."""
         self.methods = {method.path: method for method in methods}
+        self.call_log = call_log
+        watched = {} if call_log is None else {path: call_log.watched(each) for path, each in self.methods.items()}
+        self._served = watched or self.methods
         self.log = log
         self.admit = admit
         self.counts: Counter[str] = Counter()  # calls that failed, by code
@@ -106,11 +114,11 @@ class Calls:
         path = headers.get(":path", "")
         try:
             self.admit(headers, path)
-            method = self.methods.get(path)
+            method = self._served.get(path)
             if method is None:
                 raise CallError(Code.UNIMPLEMENTED, f"Method not found: {path[:200]}")
         except CallError as error:
-            stream.send_headers(trailers_only(self.error(error, path)), end=True)
+            stream.send_headers(trailers_only(self.failed(error, path)), end=True)
             return None
         return (StreamingCall if method.streaming else UnaryCall)(self, method, stream, headers)
 
@@ -128,13 +136,23 @@ class Calls:
             call.end(CallError(Code.UNAVAILABLE, "The server is stopping. Connect again."))
 
     def error(self, error: Exception, path: str) -> CallError:
+        """What the caller gets; counted, and said in the log."""
+        path = path.partition("?")[0][:200]  # a query may hold a token
         known = call_error(error)
         if known is None:
             self.log.error("%s failed: %s", path, where(error))
             self.log.debug("%s failed", path, exc_info=error)
             known = CallError(Code.INTERNAL, "Internal error.")
+        else:
+            self.log.debug("refused %s: %s", path, known.code.name)
         self.counts[known.code.name] += 1
         return known
+
+    def failed(self, error: Exception, path: str) -> CallError:
+        """The same, of a gRPC call."""
+        if self.call_log is not None:
+            self.call_log.refused(path, error)
+        return self.error(error, path)
 
 
 class UnaryCall:
@@ -158,14 +176,17 @@ class UnaryCall:
         if not self._body.add(data, self._give_up):
             self._give_up()
         elif self._body.size > MESSAGE_BYTES_MAX + PREFIX_BYTES:
-            self._fail(too_large(self._body.size))
+            self._refuse(too_large(self._body.size))
 
     def finish(self) -> None:
         if not self._stream.local_ended:
             self._task = self._calls.run(self._run(), self._done)
 
     def expire(self) -> None:
-        self._fail(overdue())
+        if self._task is None:
+            self._refuse(overdue())
+        else:  # its method has a line of its own when it ends
+            self._fail(self._calls.error(overdue(), self._method.path))
 
     def abandon(self) -> None:
         if self._task is None:
@@ -184,10 +205,10 @@ class UnaryCall:
             context = Context(self.headers, loop, len(message), self._deadline)
             response = await method.unary(decode(method.request, message), context)
             encoded = response if type(response) is bytes else response.SerializeToString()
-            if not self._stream.answer(_HEAD, framed(encoded), _OK):
+            if not self._stream.answer(HEAD, framed(encoded), OK):
                 raise out_of_memory()
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
-            self._fail(self._calls.error(error, method.path))
+            self._refuse(error)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._calls.tasks.discard(task)
@@ -195,7 +216,10 @@ class UnaryCall:
         self._body.close()
 
     def _give_up(self) -> None:
-        self._fail(out_of_memory())
+        self._refuse(out_of_memory())
+
+    def _refuse(self, error: Exception) -> None:
+        self._fail(self._calls.failed(error, self._method.path))
 
     def _fail(self, error: CallError) -> None:
         if self._task is None:
@@ -218,6 +242,9 @@ class StreamingCall:
         self._finished = False
         self._opened = False
         self._ended = False  # what still comes in is thrown away
+        self.ended_with: Code | None = None
+        self.resource = ""  # what it is about, and how many messages went out and were acked, for the request log
+        self.messages = self.acks = 0
         self._task: asyncio.Task[None] | None = calls.run(self._run(), self._done)
         calls.streaming.add(self)
         stream.set_deadline(None)
@@ -245,6 +272,12 @@ class StreamingCall:
 
     # What the method calls.
 
+    def begin(self, resource: str) -> None:
+        """The method knows what the call is about."""
+        self.resource = resource
+        if self._calls.call_log is not None:
+            self._calls.call_log.begun(self.method, resource)
+
     async def next_request(self) -> Any:
         """The next message of the client; None when it will send no more."""
         while not self._is_whole():
@@ -271,7 +304,7 @@ class StreamingCall:
         if not self._opened:
             self.open()
         if not self._stream.send(framed(message)):
-            raise CallError(Code.UNAVAILABLE, f"{_OUT_OF_MEMORY} Connect again.")
+            raise CallError(Code.UNAVAILABLE, f"{OUT_OF_MEMORY} Connect again.")
         await self._stream.drained()
 
     async def closed(self) -> None:
@@ -282,15 +315,16 @@ class StreamingCall:
         """Send the headers, so that the client knows the stream is there."""
         if not self._opened:
             self._opened = True
-            self._stream.send_headers(_HEAD)
+            self._stream.send_headers(HEAD)
 
     def end(self, error: CallError | None = None) -> None:
         """Finish with a status; the method is not run further."""
         self._ended = True
+        self.ended_with = Code.OK if error is None else error.code
         self._body.close()
         if error is None:
             self.open()
-            self._stream.send_trailers(_OK)
+            self._stream.send_trailers(OK)
         elif self._opened:
             self._stream.send_trailers(trailers(error))
         else:
@@ -304,7 +338,7 @@ class StreamingCall:
             await method.streaming(self)
             self.end()
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
-            self.end(self._calls.error(error, method.path))
+            self.end(self._calls.failed(error, method.path))
 
     def _cancel(self) -> None:
         if self._task is not None and self._task is not asyncio.current_task():
@@ -318,71 +352,3 @@ class StreamingCall:
 
     def _give_up(self) -> None:
         self.end(out_of_memory())
-
-
-# ---------------------------------------------------------------------- framing
-
-
-def framed(message: bytes) -> bytes:
-    return b"\0" + len(message).to_bytes(4, "big") + message
-
-
-def message_bytes(data: bytes | bytearray) -> int:
-    """The length a prefix announces."""
-    size = int.from_bytes(data[1:PREFIX_BYTES], "big")
-    if size > MESSAGE_BYTES_MAX:
-        raise too_large(size)
-    return size
-
-
-def whole_message(data: bytes | bytearray, headers: dict[str, str]) -> bytes:
-    """The one message in a request body, inflated if it was compressed."""
-    if len(data) < PREFIX_BYTES or len(data) != PREFIX_BYTES + message_bytes(data):
-        raise invalid("The request does not hold exactly one message.")
-    message = data[PREFIX_BYTES:] if type(data) is bytes else bytes(memoryview(data)[PREFIX_BYTES:])
-    if not data[0]:
-        return message
-    coding = headers.get("grpc-encoding", "identity")
-    if coding not in _WINDOW_BITS:
-        raise CallError(Code.UNIMPLEMENTED, f"Compression is not supported: {coding[:32]}")
-    unpacker = zlib.decompressobj(_WINDOW_BITS[coding])
-    try:
-        message = unpacker.decompress(message, MESSAGE_BYTES_MAX + 1)
-    except zlib.error:
-        raise invalid("The request is not compressed as it says.") from None
-    if len(message) > MESSAGE_BYTES_MAX:
-        raise too_large(len(message))
-    if not unpacker.eof:
-        raise invalid("The request is not compressed as it says.")
-    return message
-
-
-def decode(kind: Any, data: bytes) -> Any:
-    try:
-        return kind.FromString(data)
-    except DecodeError:
-        raise invalid("The request is not a valid message.") from None
-
-
-def too_large(size: int) -> CallError:
-    return CallError(Code.RESOURCE_EXHAUSTED, f"Received message larger than max ({size} vs. {MESSAGE_BYTES_MAX})")
-
-
-def out_of_memory() -> CallError:
-    return CallError(Code.RESOURCE_EXHAUSTED, f"{_OUT_OF_MEMORY} Try again later.")
-
-
-def overdue() -> CallError:
-    return CallError(Code.DEADLINE_EXCEEDED, "Deadline exceeded.")
-
-
-def trailers_only(error: CallError) -> bytes:
-    return _HEAD + trailers(error)
-
-
-def trailers(error: CallError) -> bytes:
-    headers = [("grpc-status", str(int(error.code))), ("grpc-message", quote(error.message[:500], safe=_PLAIN))]
-    details = error.status()
-    if details:
-        headers.append(("grpc-status-details-bin", base64.b64encode(details).decode().rstrip("=")))
-    return hpack.encode(headers)

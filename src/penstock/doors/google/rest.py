@@ -27,6 +27,7 @@ from penstock.errors import NotFoundError
 from penstock.wire.hosts import HostGuard, is_loopback, origin_host
 from penstock.wire.http1 import Request, Response
 from penstock.wire.message import phrase
+from penstock.wire.requestlog import RequestLog
 
 JSON = ("Content-Type", "application/json; charset=UTF-8")
 PLAIN = ("Content-Type", "text/plain; charset=utf-8")
@@ -86,21 +87,24 @@ class Rest:
         origins: Origins,
         reset: Callable[[], Awaitable[None]] | None,
         documents: dict[str, Callable[[], Awaitable[bytes]]],
+        requests: RequestLog | None = None,
     ) -> None:
         """`reset` forgets everything, where that is allowed; `documents` are JSON files by their path."""
+        self.answer = self._answer if requests is None else requests.answers(self._answer, _described)
         self._calls = calls
         self._origins = origins
         self._reset = reset
         self._documents = documents
 
-    async def answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request) -> Response:
         refusal = self._origins.refusal(request)
         if refusal:
-            response = error_response(CallError(Code.PERMISSION_DENIED, refusal))
+            error = self._calls.error(CallError(Code.PERMISSION_DENIED, refusal), request.path)
+            response = error_response(error)
         elif request.method == "OPTIONS":
             response = Response(204)
         else:
-            response = await self._answer(request)
+            response = await self._admitted(request)
         response.headers = (*response.headers, *self._origins.headers(request))
         return response
 
@@ -110,7 +114,7 @@ class Rest:
         error = error_response(CallError(codes.get(status, Code.INVALID_ARGUMENT), phrase(status)))
         return Response(status, error.headers, error.body)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _admitted(self, request: Request) -> Response:
         found = match(request.method, request.path)
         try:
             return await (self._other(request) if found is None else self._call(found, request))
@@ -127,7 +131,7 @@ class Rest:
             return Response(200, (PLAIN,), b"Resetting...\n")
         if request.path in self._documents and request.method == "GET":
             return Response(200, (JSON,), await self._documents[request.path]())
-        return error_response(CallError(Code.NOT_FOUND, f"There is no {request.method} {request.path[:200]}."))
+        raise CallError(Code.NOT_FOUND, f"There is no {request.method} {request.path[:200]}.")
 
     async def _call(self, found: Match, request: Request) -> Response:
         method = self._calls.methods[found.route.path]
@@ -142,6 +146,12 @@ class Rest:
             result = method.response.FromString(result)
         content = json_format.MessageToDict(result, use_integers_for_enums=enums_as_numbers, descriptor_pool=POOL)
         return Response(200, (JSON,), json.dumps(content).encode())
+
+
+def _described(request: Request) -> tuple[str, str]:
+    """For the request log: the method, by the name it has in gRPC, and the name in the path."""
+    found = match(request.method, request.path)
+    return (request.method, request.path) if found is None else (found.route.path.rpartition("/")[2], found.name)
 
 
 async def _unless_left(work: Awaitable[Any], request: Request) -> Any:

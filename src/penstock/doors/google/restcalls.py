@@ -79,6 +79,7 @@ class RestCall:
         if not self._answering:
             self._answering = True  # what still comes in is thrown away
             self._body.close()
+            self._calls.log.debug("refused %s: %d", self._headers.get(":path", "").partition("?")[0], status)
             self._send(self._rest.refusal(status))
 
     def _send(self, response: Response) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from penstock.doors.google import names
+from penstock.doors.google.calllog import CallLog
 from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError, Code
@@ -31,6 +32,7 @@ from penstock.doors.port import Condition, join_address
 from penstock.engine.port import Queue
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer
+from penstock.wire.requestlog import RequestLog
 from penstock.wire.serving import Connections, address_of
 from penstock.wire.trust import BearerTokens, server_context
 
@@ -51,6 +53,7 @@ class GoogleDoor:
         options: GoogleOptions | None = None,
         own_ports: Sequence[int] = (),  # of this server, where push does not go
         budget: Budget | None = None,
+        requests: RequestLog | None = None,
     ) -> None:
         options = options or GoogleOptions()
         self.address = ""
@@ -69,7 +72,8 @@ class GoogleDoor:
         self._push = Push(queue, HttpClient(endpoints), tokens, log)
         self._services = Services(queue, lambda config: _check_push(config, endpoints))
         served = methods(self._services, lambda: condition.ready)
-        self._calls = Calls(served, log, self._admit, self.budget)
+        call_log = None if requests is None else CallLog(requests)
+        self._calls = Calls(served, log, self._admit, self.budget, call_log)
         self.counts = self._calls.counts
         self.connections = Connections(
             log=log,
@@ -84,6 +88,7 @@ class GoogleDoor:
             self._origins,
             partial(forget_everything, queue) if options.reset else None,
             {CERTS_PATH: tokens.certs, DISCOVERY_PATH: lambda: tokens.discovery(self.url)},
+            requests,
         )
         self._http1 = HttpServer(
             self._rest.answer,
@@ -92,6 +97,7 @@ class GoogleDoor:
             refusal=self._rest.refusal,
             budget=self.budget,
             connections=self.connections,
+            requests=requests,
         )
 
     @property

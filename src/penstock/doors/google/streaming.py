@@ -46,6 +46,7 @@ class StreamingPull:
             raise invalid("The first message must set subscription.")
         check_first(first)
         metadata = await attached(self._queue, first.subscription)
+        call.begin(metadata.name)
         outstanding = Outstanding(first.max_outstanding_messages, first.max_outstanding_bytes)
         holder = self._holder(metadata.number, first.client_id)
         listener = Listener(self._queue, call, metadata.name, first, outstanding, holder)
@@ -125,6 +126,7 @@ class Listener:
             options = (await found(self._queue, self._name)).options
             messages = codec.received_messages(leased.deliveries, with_attempts=bool(options.dead_letter_topic))
             await self._call.send(messages + self._properties(options))
+            self._call.messages += len(leased.deliveries)
             self._unsent.remove(leased.deliveries)
 
     def _properties(self, options: Any) -> bytes:
@@ -157,6 +159,7 @@ class Listener:
         bad = set((await self._queue.examine(own)).stale) if metadata.options.exactly_once else set()
         good = [receipt for receipt in own if receipt not in bad]
         refuse_malformed((await self._queue.ack(good)).malformed)
+        self._call.acks += len(good)
         confirmation.ack_ids.extend(good)
         confirmation.invalid_ack_ids.extend(sorted(bad))
 

@@ -25,6 +25,7 @@ from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import HostGuard
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
+from penstock.wire.requestlog import RequestLog
 
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 _FRESH = ("Cache-Control", "no-store")
@@ -58,6 +59,7 @@ class HttpDoor:
         version: str,
         options: HttpOptions | None = None,
         budget: Budget | None = None,
+        requests: RequestLog | None = None,
         admin: Context | None = None,
     ) -> None:
         """`admin`: what the admin API works with; without it there is none."""
@@ -74,7 +76,15 @@ class HttpDoor:
         self._admin = Admin(admin, self._access) if admin is not None else None
         self._budget = budget or Budget()
         limits = HttpLimits(body_bytes_max=64 << 10, large_bodies=(BASE.encode(), BODY_BYTES_MAX))
-        self._server = HttpServer(self._answer, log=log, limits=limits, refusal=error_response, budget=self._budget)
+        self._log = log
+        self._server = HttpServer(
+            self._answer if requests is None else requests.answers(self._answer),
+            log=log,
+            limits=limits,
+            refusal=error_response,
+            budget=self._budget,
+            requests=requests,
+        )
         self.counts = self._server.counts
         self._routes: dict[str, Callable[[], Awaitable[Response]]] = {
             "/": self._front_page,
@@ -107,6 +117,12 @@ class HttpDoor:
         await self._server.stop(grace_seconds)
 
     async def _answer(self, request: Request) -> Response:
+        response = await self._admitted(request)
+        if response.status >= 400:
+            self._log.debug("refused %s %s: %d", request.method, request.path, response.status)
+        return response
+
+    async def _admitted(self, request: Request) -> Response:
         if not self._hosts.allows(request.header("host")):
             return error_response(403, "This server does not answer to that Host; see the setting http_allowed_hosts.")
         try:

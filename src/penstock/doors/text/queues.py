@@ -36,7 +36,7 @@ class TextQueue:
         self._subscription = subscription_name(project, name.decode())
         self._content_bytes_max = limits.message_bytes_max
         self._phrases: dict[tuple[int, bool], Phrases] = {}
-        self.feed = Feed(queue, self._topic, self._subscription, limits, put_back)
+        self.feed = Feed(queue, name, self._topic, self._subscription, limits, put_back)
 
     def send(self, contents: Sequence[bytes]) -> Future[Appended]:
         drafts, sizes = list(map(Draft, contents)), self._sizes(contents)
@@ -146,7 +146,9 @@ Answer: TypeAlias = Accepted | Fault
 class Turn:
     """What one read decided and has yet to answer."""
 
-    __slots__ = ("acks", "answers", "batches", "bytes", "messages", "open")
+    __slots__ = ("acks", "answers", "batches", "bytes", "messages", "open", "since")
+
+    since: float  # when it was read; only the request log sets it
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from penstock.doors.port import join_address
 from penstock.doors.resources import parts_of
 from penstock.doors.text.connection import TextConnection
+from penstock.doors.text.logged import LoggedConnection
 from penstock.doors.text.options import TextOptions
 from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import is_queue_name, maxima
@@ -22,6 +23,7 @@ from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_
 from penstock.engine.port import Queue
 from penstock.errors import UnavailableError, where
 from penstock.wire.budget import Budget
+from penstock.wire.requestlog import RequestLog
 from penstock.wire.serving import Connections, Served
 from penstock.wire.trust import server_context
 
@@ -42,6 +44,7 @@ class TextDoor:
         log: logging.Logger,
         options: TextOptions | None = None,
         budget: Budget | None = None,
+        requests: RequestLog | None = None,
     ) -> None:
         self.address = ""
         self.limits = options = options or TextOptions()
@@ -55,6 +58,7 @@ class TextDoor:
         self._unix_path: str | None = None  # once the door listens there
         self._tls = server_context(self.name, options.tls_cert, options.tls_key, client_ca=options.tls_client_ca)
         self._log = log
+        self._requests = requests
         self._faults = 0  # since the last sweep
         self.connections = Connections(
             log=log,
@@ -98,7 +102,7 @@ class TextDoor:
             raise UnavailableError(f"it cannot listen at {path}: {reason}; --text-unix-socket names it") from error
 
     def _connection(self) -> TextConnection:
-        return TextConnection(self)
+        return TextConnection(self) if self._requests is None else LoggedConnection(self, self._requests)
 
     async def stop(self, grace_seconds: float) -> None:
         """T-041."""
@@ -110,11 +114,11 @@ class TextDoor:
     # ------------------------------------------------------------------ what connections call
 
     def note_fault(self, connection: Served, code: str, sentence: str) -> None:
-        """Count and log what a client did wrong; no log can be filled this way."""
+        """Count and log what a client did wrong; no log but one of every detail can be filled this way."""
         self.counts[code] += 1
         self._faults += 1
-        if self._faults <= FAULTS_LOGGED_PER_SWEEP:
-            self._log.warning("%s: %s: %s", connection.peer, code, sentence)
+        level = logging.WARNING if self._faults <= FAULTS_LOGGED_PER_SWEEP else logging.DEBUG
+        self._log.log(level, "%s: %s: %s", connection.peer, code, sentence)
 
     def _report_faults(self) -> None:
         unsaid, self._faults = self._faults - FAULTS_LOGGED_PER_SWEEP, 0

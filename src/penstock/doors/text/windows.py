@@ -166,11 +166,13 @@ class Feed:
     def __init__(
         self,
         queue: Queue,
+        name: bytes,
         topic: str,
         subscription: str,
         limits: TextOptions,
         put_back: PutBack,
     ) -> None:
+        self.name = name
         self._queue = queue
         self._topic = topic
         self._subscription = subscription
