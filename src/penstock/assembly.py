@@ -22,7 +22,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.blocking_queue import MessageQueue
 from penstock.errors import UnavailableError
 from penstock.journal.memory import MemoryJournal
-from penstock.journal.port import Journal, LogReader
+from penstock.journal.port import BackupProgress, BackupReport, Journal, LogReader
 
 if TYPE_CHECKING:
     from penstock.doors.port import Condition, Door, Recovery
@@ -57,6 +57,22 @@ def open_log_reader(data: str | Path) -> LogReader:
     from penstock.journal.sqlite.scanning import LogScanner
 
     return LogScanner(Path(data))
+
+
+def back_up(data: str | Path, folder: str | Path, progress: Callable[[BackupProgress], None]) -> BackupReport:
+    """Of a store that no server has open; one that has is asked: `AsyncMessageQueue.backup`."""
+    from penstock.journal.sqlite import backup
+
+    return backup.back_up(Path(data), Path(folder), now=time.time_ns(), progress=progress)
+
+
+def restore(
+    folder: str | Path, data: str | Path, progress: Callable[[BackupProgress], None], *, keep_identity: bool = False
+) -> BackupReport:
+    """Make a store of a backup, in a folder that is new or empty."""
+    from penstock.journal.sqlite import backup
+
+    return backup.restore(Path(folder), Path(data), keep_identity=keep_identity, progress=progress)
 
 
 # ---------------------------------------------------------------------- the server
@@ -196,6 +212,7 @@ def _open_http(opening: Opening) -> Door:
             live.samples,
             live,
             _push_test(settings),
+            settings.backup_folder,
         ),
         **opening.common("http"),
     )

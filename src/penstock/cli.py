@@ -49,6 +49,8 @@ SECTIONS: dict[str, dict[str, Listed]] = {
     },
     "The server": {
         "serve": Listed("serve:serve", "Run the server."),
+        "backup": Listed("backup:backup", "Copy the whole store into a folder, while the server runs."),
+        "restore": Listed("backup:restore", "Make a store of a backup."),
         "azurite": Listed("azurite:azurite", "Serve Azure queues alone, with Azurite's flags."),
         "bench": Listed("bench:bench", "Measure publishing and consuming through the text door."),
     },

@@ -111,6 +111,7 @@ def _networks(value: object) -> tuple[str, ...]:
 Text: TypeAlias = Annotated[str, Kind("TEXT", _text)]
 Project: TypeAlias = Annotated[str, Kind("NAME", _project)]
 Folder: TypeAlias = Annotated[str, Kind("DIR", _text)]
+OptionalFolder: TypeAlias = Annotated[str | None, Kind("DIR", _text)]
 File: TypeAlias = Annotated[str | None, Kind("FILE", _text)]
 Accounts: TypeAlias = Annotated[str | None, Kind("ACCOUNTS", _text)]
 Names: TypeAlias = Annotated[tuple[str, ...], Kind("NAME", _names)]

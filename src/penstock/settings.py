@@ -20,7 +20,20 @@ from penstock.doors.google.options import GoogleOptions
 from penstock.doors.http.options import HttpOptions
 from penstock.doors.text.options import TextOptions
 from penstock.errors import InvalidArgumentError
-from penstock.fields import Bytes, Count, File, Folder, Kind, Project, Seconds, Switch, Text, one_of, setting
+from penstock.fields import (
+    Bytes,
+    Count,
+    File,
+    Folder,
+    Kind,
+    OptionalFolder,
+    Project,
+    Seconds,
+    Switch,
+    Text,
+    one_of,
+    setting,
+)
 
 PREFIX = "PENSTOCK_"
 # Variables of ours that are no settings of the server: where its settings file is, and what its clients read.
@@ -41,6 +54,9 @@ class Settings:
     data: Folder = setting("./penstock-data", "Folder of the store.")
     memory: Switch = setting(False, "Keep everything in memory only; data is then not used.")
     accept_loss: Switch = setting(False, "Open a store that lost its last commits, without them.")
+    backup_folder: OptionalFolder = setting(
+        None, "Backups are written below it; without it, callers on this machine name any folder."
+    )
     ready_file: File = setting(None, "Write pid and addresses here, as JSON, once every door answers.")
     default_project: Project = setting("penstock", "Where clients that name no project have their queues.")
     retention_seconds: Seconds = setting(86400, "Every topic keeps acked messages so long; 0: not at all.")

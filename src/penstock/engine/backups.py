@@ -33,7 +33,7 @@ class Line(msgspec.Struct):
     error: Failure | None = None
 
 
-_lines = msgspec.json.Decoder(Line)
+_decoder = msgspec.json.Decoder(Line)
 
 
 class Backups:
@@ -46,7 +46,7 @@ class Backups:
         command = self._journal.backup_command()
         if self._running:
             raise errors.FailedPreconditionError("Another backup is running; one at a time.")
-        self._running = True
+        self._running, report = True, None
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -58,26 +58,26 @@ class Backups:
                 start_new_session=True,  # a Ctrl-C is for the server alone
             )
             try:
-                async for news in _read(process):
-                    yield news
+                async for line in _lines_of(process):
+                    report = line.backup or report
+                    if line.progress is not None:
+                        yield line.progress
             finally:
                 await _end(process)
         finally:
             self._running = False
+        if report is None:
+            raise errors.UnavailableError("The process that writes the backup ended before it was done.")
+        yield report  # whoever has it may begin the next one
 
 
-async def _read(process: asyncio.subprocess.Process) -> AsyncGenerator[BackupProgress | BackupReport, None]:
+async def _lines_of(process: asyncio.subprocess.Process) -> AsyncGenerator[Line, None]:
     assert process.stdout is not None, "it is a pipe"
-    done = False
     while text := await process.stdout.readline():
-        line = _lines.decode(text)
+        line = _decoder.decode(text)
         if line.error is not None:
             raise _raised(line.error)
-        if news := line.backup or line.progress:
-            done = line.backup is not None
-            yield news
-    if not done:
-        raise errors.UnavailableError("The process that writes the backup ended before it was done.")
+        yield line
 
 
 def _raised(failure: Failure) -> errors.PenstockError:

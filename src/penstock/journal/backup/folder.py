@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from penstock.errors import FailedPreconditionError, NotFoundError, ResourceExhaustedError, UnavailableError
+from penstock.errors import FailedPreconditionError, NotFoundError, ResourceExhaustedError
 from penstock.journal.backup.disk import Disk
 from penstock.journal.backup.manifest import NEW_NAME, Manifest, read_manifest
 from penstock.journal.backup.rows import require_file
@@ -22,7 +22,7 @@ ROWS = re.compile(r"(?:messages|state)-(\d{6,})\.rows")
 @contextmanager
 def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
     """The backup that is there, if there is one; what an interrupted run left behind is removed."""
-    made = not folder.exists()
+    made, locked = not folder.exists(), (folder / LOCK).exists()
     try:
         disk.make_folder(folder)
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -32,15 +32,15 @@ def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
             _remove_rest(folder, earlier, disk)
             yield earlier
         except BaseException:
-            if made:
-                _remove_made(folder)
+            if not locked:
+                _remove_made(folder, made)
             raise
         finally:
             os.close(lock)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _no_room() from error
-        raise UnavailableError(f"The backup cannot be written: {error.strerror}.") from error
+        raise FailedPreconditionError(f"The backup cannot be written: {error.strerror}.") from error
 
 
 def number_of(name: str) -> int:
@@ -86,11 +86,11 @@ def _remove_rest(folder: Path, earlier: Manifest | None, disk: Disk) -> None:
             disk.remove(entry)
 
 
-def _remove_made(folder: Path) -> None:
-    """A folder that holds nothing is of no use to anybody."""
+def _remove_made(folder: Path, made: bool) -> None:
+    """A lock without a backup is of no use, nor is a folder that holds nothing."""
     with suppress(OSError):
-        if {entry.name for entry in folder.iterdir()} == {LOCK}:
-            (folder / LOCK).unlink()
+        (folder / LOCK).unlink()
+        if made:
             folder.rmdir()
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.errors import DamagedStoreError, FailedPreconditionError, NotFoundError
 from penstock.journal.backup.disk import Disk
+from penstock.journal.port import BackupReport
 
 NAME = "manifest"
 NEW_NAME = "manifest.new"
@@ -53,6 +54,20 @@ class Manifest(msgspec.Struct, frozen=True):
     @property
     def files(self) -> list[RowFile]:
         return [*self.state, *self.batches]
+
+
+def report_of(manifest: Manifest, copied_bytes: int) -> BackupReport:
+    total = sum(file.bytes for file in manifest.files)
+    return BackupReport(
+        manifest.number,
+        manifest.time,
+        manifest.commit,
+        manifest.topics,
+        manifest.messages,
+        len(manifest.files),
+        copied_bytes,
+        total - copied_bytes,
+    )
 
 
 _decoder = msgspec.json.Decoder(Manifest)

@@ -17,7 +17,7 @@ from penstock.journal.backup.checking import Recovery, check_backup, is_needed
 from penstock.journal.backup.disk import Disk
 from penstock.journal.backup.folder import number_of, open_folder, require_room
 from penstock.journal.backup.history import copied_ends, require_same_history
-from penstock.journal.backup.manifest import FORMAT, Manifest, RowFile, write_manifest
+from penstock.journal.backup.manifest import FORMAT, Manifest, RowFile, report_of, write_manifest
 from penstock.journal.backup.rows import RowFileWriter, read_rows
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, check_batch
 from penstock.journal.port import BackupProgress, BackupReport, StoreRows
@@ -199,16 +199,7 @@ class _Copy:
         old = {file.name for file in earlier.files} if earlier else set()
         for name in {*old, *(path.name for path in created)} - {file.name for file in manifest.files}:
             self._disk.remove(self._folder / name)
-        return BackupReport(
-            manifest.number,
-            manifest.time,
-            manifest.commit,
-            manifest.topics,
-            manifest.messages,
-            len(manifest.files),
-            sum(file.bytes for file in manifest.files if file.name not in old),
-            sum(file.bytes for file in manifest.files if file.name in old),
-        )
+        return report_of(manifest, sum(file.bytes for file in manifest.files if file.name not in old))
 
     def _check(self, manifest: Manifest, unread: set[str]) -> None:
         total = sum(file.bytes for file in manifest.files if file.name not in unread)

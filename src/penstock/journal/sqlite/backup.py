@@ -24,12 +24,11 @@ from penstock.errors import (
     InvalidArgumentError,
     NotFoundError,
     PenstockError,
-    UnavailableError,
     where,
 )
 from penstock.journal.backup.checking import check_backup
 from penstock.journal.backup.disk import Disk
-from penstock.journal.backup.manifest import Manifest, read_manifest
+from penstock.journal.backup.manifest import read_manifest, report_of
 from penstock.journal.backup.restoring import reading, restored_rows
 from penstock.journal.backup.writing import write_backup
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, Row
@@ -90,7 +89,7 @@ def _require_mark(data: Path, commit: int) -> None:
 
 def restore(
     folder: Path, data: Path, *, keep_identity: bool, progress: ProgressTold, disk: Disk | None = None
-) -> Manifest:
+) -> BackupReport:
     """Make the store of a backup in a folder that is new or empty. A power cut leaves the whole store, or none."""
     disk = disk or Disk()
     require_empty(data)
@@ -111,7 +110,7 @@ def restore(
             _place(data, held, rows, lambda size: progress(BackupProgress("writing", size, total)), disk)
         finally:
             held.release()
-    return manifest
+    return report_of(manifest, total)
 
 
 def _place(data: Path, held: Folder, rows: StoredRows, progress: Callable[[int], None], disk: Disk) -> None:
@@ -134,7 +133,7 @@ def _place(data: Path, held: Folder, rows: StoredRows, progress: Callable[[int],
             shutil.rmtree(staging, ignore_errors=True)
             held.remove()
         if isinstance(error, OSError):
-            raise UnavailableError(f"The backup cannot be restored: {error.strerror}.") from error
+            raise FailedPreconditionError(f"The backup cannot be restored: {error.strerror}.") from error
         raise
 
 

@@ -31,7 +31,7 @@ class Access:
         if "origin" in request.index and not _same_origin(request):
             return error_response(403, FOREIGN_PAGE)
         if not self.guarded:
-            return None if _from_here(request) else error_response(403, NO_TOKENS)
+            return None if from_here(request) else error_response(403, NO_TOKENS)
         if self.may_change(request):
             return None
         if not self._read.admit(_shown(request)):
@@ -41,14 +41,14 @@ class Access:
 
     def may_change(self, request: Request) -> bool:
         """Whether this caller may do everything."""
-        return self._all.admit(_shown(request)) if self.guarded else _from_here(request)
+        return self._all.admit(_shown(request)) if self.guarded else from_here(request)
 
 
 def _shown(request: Request) -> bytes:
     return request.header("authorization").encode("latin-1", "replace")
 
 
-def _from_here(request: Request) -> bool:
+def from_here(request: Request) -> bool:
     """A page elsewhere can have its own name point here, and a proxy brings others' requests: neither counts."""
     forwarded = any(name in request.index for name in _FORWARDED)
     return is_loopback(request.peer) and is_loopback(host_of(request.header("host"))) and not forwarded

@@ -80,6 +80,7 @@ class Context:
     rates: Rates = field(default_factory=NoRates)
     live: Live | None = None
     is_pushed: Callable[[SubscriptionMetadata], bool] = _never  # whether messages go to an endpoint of its own
+    backup_folder: str | None = None  # below it the server writes backups
 
 
 @dataclass(slots=True)

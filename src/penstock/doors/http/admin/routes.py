@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from penstock.doors.http.admin import (
     about,
+    backup,
     deliveries,
     leases,
     messages,
@@ -37,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     *deliveries.ROUTES,
     *queues.ROUTES,
     *snapshots.ROUTES,
+    *backup.ROUTES,
 )
 
 

@@ -1,0 +1,158 @@
+"""`penstock backup` and `penstock restore` on a real server, killed and interrupted ones included."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.admin.client import Client
+from tests.acceptance.command_line import CommandLine
+from tests.server_process import ServerProcess
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=["http"]) as server:
+        yield server
+
+
+@pytest.fixture
+def command(server: ServerProcess, tmp_path: Path) -> CommandLine:
+    return CommandLine(server, tmp_path)
+
+
+def publish(server: ServerProcess, *bodies: str) -> None:
+    with Client(server.addresses["http"]) as client:
+        if not any(client.pages("/topics", "topics", search="orders")):
+            client.post("/queues", {"name": "orders"})
+        client.post("/topics/orders/messages", {"messages": [{"data": body} for body in bodies]})
+
+
+def read(server: ServerProcess) -> list[str]:
+    with Client(server.addresses["http"]) as client:
+        found = client.get("/topics/orders/messages", **{"from": 0, "max": 1000})["messages"]
+    return [str(message["data"]) for message in found]
+
+
+def test_a_backup_is_made_brought_up_to_date_and_restored(
+    server: ServerProcess, command: CommandLine, tmp_path: Path
+) -> None:
+    publish(server, *"abc")
+    made = command("backup", str(tmp_path / "backup")).out
+    assert made.startswith("Backup 1 of 20")
+    assert made.endswith(" B.\n")
+    assert ": 1 topic, 3 messages, up to commit " in made
+    publish(server, "d")
+    again = command("backup", str(tmp_path / "backup"), "--json").records[0]
+    assert (again["number"], again["messages"]) == (2, 4)
+    assert 0 < again["copied_bytes"] < again["taken_over_bytes"]
+    publish(server, "later")
+    restored = command("restore", str(tmp_path / "backup"), "--data", str(tmp_path / "new")).out
+    assert restored.startswith("Restored backup 2 of 20")
+    assert restored.endswith(f" into {tmp_path / 'new'}: 1 topic, 4 messages, up to commit {again['commit']}.\n")
+    folder = tmp_path / "another"
+    folder.mkdir()
+    with ServerProcess(folder, "--data", str(tmp_path / "new"), doors=["http"]) as other:
+        assert read(other) == [*"abcd"]
+
+
+def test_a_folder_is_meant_from_where_the_caller_is(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command("backup", "here")
+    assert (tmp_path / "here" / "manifest").exists()
+
+
+def test_or_below_the_place_that_the_server_has_for_backups(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    with ServerProcess(
+        tmp_path, "--data", str(tmp_path / "data"), "--backup-folder", str(place), doors=["http"]
+    ) as server:
+        command = CommandLine(server, tmp_path)
+        command("backup", "nightly")
+        assert (place / "nightly" / "manifest").exists()
+        sentence = "This server writes backups below the folder of its setting backup_folder only; name one below it."
+        assert command.refused("backup", "../out") == sentence
+        assert command.refused("backup", str(tmp_path / "out")) == sentence
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_store_that_no_server_has_open_is_copied_where_it_is(
+    server: ServerProcess, command: CommandLine, tmp_path: Path
+) -> None:
+    publish(server, *"abc")
+    data, backup = str(tmp_path / "data"), str(tmp_path / "backup")
+    in_use = command.refused("backup", backup, "--data", data)
+    assert in_use.startswith(f"The data folder {data} is in use by process {server.process.pid};")
+    assert server.stop() == 0
+    assert command("backup", backup, "--data", data, "-J").records[0]["messages"] == 3
+    assert "Cannot reach the server" in command.refused("backup", backup, code=4)
+
+
+def test_what_is_wrong_is_one_sentence(command: CommandLine, tmp_path: Path) -> None:
+    backup, data = str(tmp_path / "backup"), str(tmp_path / "data")
+    command("backup", backup)
+    assert command.refused("restore", backup, "--data", data) == (
+        f"{data} is not empty: restore into a folder that is new or empty."
+    )
+    assert command.refused("restore", str(tmp_path / "no"), "--data", str(tmp_path / "x"), code=3) == (
+        "There is no backup in this folder: it has no manifest."
+    )
+    assert command.refused("backup", str(tmp_path / "data" / "inside")) == (
+        "The backup of a store cannot be inside its own folder."
+    )
+    assert command.refused("backup", str(tmp_path / "b"), "--data", str(tmp_path / "no"), code=3) == (
+        f"There is no store in {tmp_path / 'no'}."
+    )
+    (tmp_path / "file").write_text("")
+    assert command.refused("backup", str(tmp_path / "file" / "b")) == "The backup cannot be written: Not a directory."
+    state = next((tmp_path / "backup").glob("state-*"))
+    state.write_bytes(state.read_bytes()[:-1] + b"?")
+    assert command.refused("restore", backup, "--data", str(tmp_path / "x")) == (
+        f"The backup is damaged: {state.name} does not match its checksum."
+    )
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_server_killed_during_a_backup_leaves_the_one_before(tmp_path: Path) -> None:
+    """And its copying process ends with it."""
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    with ServerProcess(tmp_path, "--data", str(data), doors=["http"]) as server:
+        command = CommandLine(server, tmp_path)
+        publish(server, *"abc")
+        before = command("backup", str(backup), "-J").records[0]
+        publish(server, *(["x" * 100_000] * 100))
+        with Client(server.addresses["http"]) as client:
+            lines = client.stream("/backup", body={"folder": str(backup)})
+            next(lines)
+            server.kill()
+            lines.close()
+        restored = command("restore", str(backup), "--data", str(tmp_path / "new"), "-J").records[0]
+        assert restored["commit"] >= before["commit"]
+        server.start()
+        assert command("backup", str(backup), "-J").records[0]["messages"] == 103
+
+
+def test_a_restore_that_is_killed_leaves_no_half_a_store(
+    server: ServerProcess, command: CommandLine, tmp_path: Path
+) -> None:
+    publish(server, *(["x" * 100_000] * 100))
+    backup, new = str(tmp_path / "backup"), tmp_path / "new"
+    command("backup", backup)
+    with command.process("restore", backup, "--data", str(new)) as process:
+        while not (new / "restoring").exists() and process.poll() is None:
+            os.sched_yield()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    if not (new / "penstock.db").exists():
+        refused = command.refused("backup", str(tmp_path / "other"), "--data", str(new), code=3)
+        assert refused == f"There is no store in {new}."
+        command("restore", backup, "--data", str(new))
+    command("backup", str(tmp_path / "other"), "--data", str(new))
+    shutil.rmtree(new)
