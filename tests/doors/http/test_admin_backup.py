@@ -90,7 +90,7 @@ def test_a_backup_tells_how_far_it_is_and_a_failure_is_its_last_line(
 
     lines = []
     for backup in (half, whole):
-        monkeypatch.setattr(admin.queue, "backup", backup)
+        monkeypatch.setattr(admin.context.queue, "backup", backup)
         answer = admin.ask("POST", "/backup", {"folder": "/backups/a"})
         assert (answer.status, answer.headers["Content-Type"]) == (200, "application/x-ndjson")
         lines += [json.loads(line) for line in answer.body.splitlines()]
