@@ -65,14 +65,6 @@ class Interval(NamedTuple):
     doors: Mapping[str, tuple[int, ...]]  # the fields of DoorTraffic
 
 
-class _Fill(NamedTuple):
-    """How full a subscription is; the oldest message's time of publishing, 0 if there is none."""
-
-    backlog: int = 0
-    in_flight: int = 0
-    oldest_at: int = 0
-
-
 class Traffic:
     def __init__(self, engine: Engine) -> None:
         """Listens until it is closed; one taker, once a second or so."""
@@ -82,8 +74,10 @@ class Traffic:
         self._subscriptions: set[int] = set()
         self._topic_counts: dict[int, tuple[int, int]] = {}
         self._subscription_counts: dict[int, Counted] = {}
-        self._fills: dict[int, _Fill] = {}  # of what has a backlog
-        self._backlog = self._in_flight = 0
+        self._backlogs: dict[int, int] = {}  # messages, of the subscriptions that have any
+        self._in_flights: dict[int, int] = {}
+        self._oldest_at: dict[int, int] = {}  # when the oldest of them was published
+        self._backlog = self._in_flight = 0  # of all
         self._listeners = [
             engine.on(_OF_TOPICS, self._on_topic),
             engine.on(_OF_SUBSCRIPTIONS, self._on_subscription),
@@ -107,7 +101,7 @@ class Traffic:
         self._subscriptions.add(fact.subscription)
 
     def _look_at_all(self) -> None:
-        self._subscriptions.update(self._fills, self._engine.broker.state.subscriptions)
+        self._subscriptions.update(self._backlogs, self._engine.broker.state.subscriptions)
 
     def take(self, watched: Iterable[str] = ()) -> Interval:
         """What happened since the last call; `watched`: subscriptions to tell of although nothing happened."""
@@ -129,7 +123,7 @@ class Traffic:
                 found = engine.broker.state.subscription_names.get(name)
                 if found is not None and name not in subscriptions:
                     subscriptions[name] = self._traffic(found.number, (0, 0, 0, 0), now)
-            oldest = min((each.oldest_at for each in self._fills.values() if each.oldest_at), default=now)
+            oldest = min(self._oldest_at.values(), default=now)
             return Interval(
                 now,
                 seconds,
@@ -150,7 +144,11 @@ class Traffic:
             if topic is None:
                 self._topic_counts.pop(number, None)
                 continue
-            self._subscriptions.update(topic.readers)  # a publish adds to the backlog of each
+            for reader, subscription in topic.readers.items():
+                if reader not in self._subscriptions:  # nothing but the publishes happened to it
+                    if reader not in self._oldest_at:
+                        self._oldest_at[reader] = topic.last_publish_at
+                    self._fill(reader, topic.tail - subscription.settled, subscription.in_flight)
             counts, was = _topic_counts(topic), self._topic_counts.get(number, (0, 0))
             if counts != was:
                 self._topic_counts[number] = counts
@@ -166,26 +164,31 @@ class Traffic:
         return counts[0] - was[0], counts[1] - was[1], counts[2] - was[2], counts[3] - was[3]
 
     def _refill(self, number: int, subscription: Subscription | None, now: int) -> None:
-        """Look how full a subscription is, and count it in the sums."""
-        engine, fill = self._engine, _Fill()
+        """Look how full a subscription is, and how old its oldest message."""
+        engine = self._engine
         if subscription is None:
             self._subscription_counts.pop(number, None)
+            self._fill(number, 0, 0)
+            return
+        topic = engine.broker.state.read_topic(subscription)
+        backlog = backlog_of(topic, subscription)
+        if backlog.messages:
+            age = age_seconds(engine.broker, topic, subscription, engine.oldest, now)
+            self._oldest_at[number] = now - int(age * SECOND)
+        self._fill(number, backlog.messages, backlog.in_flight_messages)
+
+    def _fill(self, number: int, backlog: int, in_flight: int) -> None:
+        self._backlog += backlog - self._backlogs.get(number, 0)
+        self._in_flight += in_flight - self._in_flights.get(number, 0)
+        if backlog:
+            self._backlogs[number], self._in_flights[number] = backlog, in_flight
         else:
-            topic = engine.broker.state.read_topic(subscription)
-            backlog = backlog_of(topic, subscription)
-            if backlog.messages:
-                age = age_seconds(engine.broker, topic, subscription, engine.oldest, now)
-                fill = _Fill(backlog.messages, backlog.in_flight_messages, now - int(age * SECOND))
-        was = self._fills.pop(number, _Fill())
-        self._backlog += fill.backlog - was.backlog
-        self._in_flight += fill.in_flight - was.in_flight
-        if fill.backlog:
-            self._fills[number] = fill
+            for known in (self._backlogs, self._in_flights, self._oldest_at):
+                known.pop(number, None)
 
     def _traffic(self, number: int, counted: Counted, now: int) -> SubscriptionTraffic:
-        fill = self._fills.get(number, _Fill())
-        age = max(0, now - fill.oldest_at) / SECOND if fill.oldest_at else 0.0
-        return SubscriptionTraffic(*counted, fill.backlog, fill.in_flight, age)
+        age = max(0, now - self._oldest_at.get(number, now)) / SECOND
+        return SubscriptionTraffic(*counted, self._backlogs.get(number, 0), self._in_flights.get(number, 0), age)
 
 
 def _topic_counts(topic: Topic) -> tuple[int, int]:

@@ -125,21 +125,21 @@ class Samples:
         counted = _sums(interval)
         self.totals = Totals(*(a + b for a, b in zip(self.totals, counted, strict=True)))
         self.last_row = [
-            *(each / seconds for each in counted),
+            *(round(each / seconds, 3) for each in counted),
             interval.backlog_messages,
             interval.in_flight_messages,
-            interval.oldest_age_seconds,
-            (interval.commit.commits - last.commit.commits) / seconds,
+            round(interval.oldest_age_seconds, 3),
+            round((interval.commit.commits - last.commit.commits) / seconds, 3),
             quantile(last.commit, interval.commit, 0.5),
             quantile(last.commit, interval.commit, 0.99),
-            self.cpu,
+            round(self.cpu, 4),
             self.process.memory_bytes,
         ]
         self.server.add(at, self.last_row)
         for door, counts in interval.doors.items():
             was = last.doors.get(door, (0,) * len(counts))
             series = self.doors.setdefault(door, Series(DOOR_FIELDS, at - 1))
-            series.add(at, [(new - old) / seconds for new, old in zip(counts, was, strict=True)])
+            series.add(at, [round((new - old) / seconds, 3) for new, old in zip(counts, was, strict=True)])
         self._add_topics(interval, at, seconds)
         self._add_subscriptions(interval, at, seconds)
         for call in self.on_sample:
@@ -150,7 +150,7 @@ class Samples:
             self._keep(self._topics, name, TOPIC_FIELDS, at)
         nothing = TopicTraffic()
         for name, series in self._topics.items():
-            series.add(at, [each / seconds for each in interval.topics.get(name, nothing)])
+            series.add(at, [round(each / seconds, 3) for each in interval.topics.get(name, nothing)])
 
     def _add_subscriptions(self, interval: Interval, at: int, seconds: float) -> None:
         for name, traffic in interval.subscriptions.items():
@@ -159,7 +159,7 @@ class Samples:
         nothing = SubscriptionTraffic()
         for name, series in self._subscriptions.items():
             traffic = interval.subscriptions.get(name, nothing)
-            series.add(at, [*(each / seconds for each in traffic[:4]), *traffic[4:]])
+            series.add(at, [*(round(each / seconds, 3) for each in traffic[:4]), *traffic[4:]])
 
     def _keep(
         self, rings: OrderedDict[str, Series], name: str, fields: Sequence[Field], at: int, *, asked: bool = False
