@@ -111,6 +111,25 @@ def test_what_is_not_chosen_stays_and_counts_no_attempt(harness: Harness) -> Non
     assert len(rest) == 30 - len(chosen)
 
 
+def test_what_is_large_is_moved_in_more_steps(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "BATCH_BYTES", 300)
+    looked_at(harness)
+    bodies = die(harness, 40)
+    ids = [each.id for each in harness.do(lambda: harness.queue.pull(LOOK, 40))]
+    harness.do(lambda: harness.queue.seek_to_offset(LOOK, 0))
+    assert move(harness, ids=[*ids[:5], *ids[20:25], "7"])["moved"] == 10
+    receipt = move(harness)
+    assert (receipt["moved"], receipt["left"]) == (30, 0)
+    assert sorted(pulled(harness)) == sorted(bodies)
+
+
+def test_by_a_place_in_their_json(harness: Harness) -> None:
+    looked_at(harness)
+    harness.do(lambda: harness.queue.publish(DEAD, [Draft(b'{"a": 1}'), Draft(b'{"a": 2}'), Draft(b"a")]))
+    assert move(harness, to="orders", json="$.a=2")["moved"] == 1
+    assert pulled(harness) == ['{"a": 2}']
+
+
 def test_single_messages_by_id(harness: Harness) -> None:
     looked_at(harness)
     die(harness, 10)

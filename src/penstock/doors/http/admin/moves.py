@@ -12,6 +12,7 @@ import msgspec
 
 from penstock.broker.model import SubscriptionOptions
 from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.matching import Wanted, test_of
 from penstock.doors.http.admin.moving import DONE, RUNNING, Choice, Move, Preview, Sources, preview
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Counts, instant, made_at
@@ -104,15 +105,13 @@ class Moves:
 # ---------------------------------------------------------------------- over the wire
 
 
-class NewMove(msgspec.Struct, forbid_unknown_fields=True, rename={"source": "from", "most": "max"}):
+class NewMove(Wanted, forbid_unknown_fields=True, kw_only=True, rename={"source": "from", "most": "max"}):
     source: Annotated[
         str, msgspec.Meta(description="A subscription, or a topic that has none: one is made for the time of the move.")
     ]
     to: Annotated[
         str | None, msgspec.Meta(description="A topic; null: each dead letter to the topic it came from.")
     ] = None
-    filter: Annotated[str, msgspec.Meta(description="On attributes, in the words of Pub/Sub.")] = ""
-    text: Annotated[str, msgspec.Meta(description="Part of the data or of an attribute.")] = ""
     ids: Annotated[list[str], msgspec.Meta(max_length=IDS_MAX, description="Only these messages.")] = []
     most: Annotated[int, msgspec.Meta(ge=0, description="At most so many; 0: all.")] = 0
     rate: Annotated[float, msgspec.Meta(ge=0, le=1e6, description="At most so many a second; 0: no limit.")] = 0
@@ -189,9 +188,8 @@ async def _choice(call: Call[NoQuery, NewMove], name: str) -> Choice:
     to = call.topic(body.to) if body.to is not None else None
     if to is not None and await call.queue.find_topic(to) is None:
         raise NotFoundError(f"Topic not found: {to}")
-    choice = Choice(to, body.filter, body.text, await _offsets(call, name), body.most, body.rate)
-    choice.test()  # a filter that is wrong is refused here
-    return choice
+    test_of(body)  # a filter that is wrong is refused here
+    return Choice(to, body, await _offsets(call, name), body.most, body.rate)
 
 
 async def _offsets(call: Call[NoQuery, NewMove], name: str) -> list[int]:

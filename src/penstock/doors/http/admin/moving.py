@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from penstock.broker.filters import compile_filter
 from penstock.broker.model import SECOND, Draft, Message
 from penstock.broker.retry import SOURCE_PUBLISH_TIME
+from penstock.doors.http.admin.matching import Wanted, test_of
 from penstock.engine.port import Appended, Delivery, Once, Queue, TopicMetadata
 from penstock.errors import FailedPreconditionError, NotFoundError, PenstockError, UnavailableError, where
 
 log = logging.getLogger("penstock.doors.http")
 
 BATCH_MESSAGES = 250  # looked at in one step
-BATCH_BYTES = 4 << 20  # about; by the size of the messages before
+BATCH_BYTES = 4 << 20  # and about so many bytes
 ANSWERS_MAX = 10_000  # publish-once keys that a topic remembers of a move, before it may forget them
 GAP = 32  # offsets between two messages that are still read together
 PREVIEW_SECONDS = 5.0
@@ -50,23 +51,10 @@ class Choice(NamedTuple):
     """Which messages, and where to."""
 
     to: str | None  # None: each dead letter to the topic it came from
-    filter: str = ""
-    text: str = ""
+    wanted: Wanted = Wanted()
     offsets: Sequence[int] = ()  # only these; empty: all
     most: int = 0  # 0: no limit
     rate: float = 0  # a second; 0: no limit
-
-    def test(self) -> Callable[[Message], bool]:
-        accepts = compile_filter(self.filter) if self.filter else None
-        text, data = self.text, self.text.encode()
-
-        def chosen(message: Message) -> bool:
-            if accepts is not None and not accepts(message.attributes):
-                return False
-            attributes = message.attributes.items()
-            return not text or data in message.data or any(text in key or text in value for key, value in attributes)
-
-        return chosen
 
 
 class Scan:
@@ -81,27 +69,26 @@ class Scan:
         self._topic = topic
         self._choice = choice
         self._sources = sources
-        self._chosen = choice.test()
+        self._chosen = test_of(choice.wanted)
         self._asked = sorted(set(choice.offsets))
         self._place = topic.head
-        self._span = BATCH_MESSAGES
         self._origins: dict[str, str | None] = {}  # source subscription -> its topic
         self.left: dict[str, int] = {}  # by reason
 
     async def next(self, most: int) -> list[tuple[Message, str]] | None:
         """The next messages to move, each with its topic; None at the end."""
-        offsets = await self._offsets(min(most, self._span))
+        offsets = await self._offsets(most)
         if not offsets:
             return None
-        self._place = offsets[-1] + 1
-        found = await self._read(offsets)
-        size = sum(message.size for message in found)
-        self._span = max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(found) // max(size, 1)))
-        if len(found) < len(offsets):
-            self.leave(GONE, len(offsets) - len(found))
+        found, self._place = await self._read(offsets)
+        seen = bisect_left(offsets, self._place)
+        if self._choice.offsets:
+            self._asked = offsets[seen:] + self._asked
+        if len(found) < seen:
+            self.leave(GONE, seen - len(found))
         chosen = []
         for message in found:
-            if not self._chosen(message):
+            if self._chosen is not None and not self._chosen(message):
                 self.leave(NOT_CHOSEN)
                 continue
             topic, reason = (self._choice.to, "") if self._choice.to else await self._origin(message)
@@ -118,17 +105,25 @@ class Scan:
         unacked = await self._queue.unacked(self._subscription, self._place, most)
         return [offset for offset in unacked if offset < self._topic.tail]
 
-    async def _read(self, offsets: Sequence[int]) -> list[Message]:
-        """They may lie far apart: what lies close together is read together."""
+    async def _read(self, offsets: Sequence[int]) -> tuple[list[Message], int]:
+        """The messages, and the offset up to which all is seen: what is too many bytes is left to the next step.
+
+        What lies close together is read together.
+        """
         found: list[Message] = []
-        first = 0
+        first, room = 0, BATCH_BYTES
         for place in range(1, len(offsets) + 1):
-            if place == len(offsets) or offsets[place] - offsets[place - 1] > GAP:
-                wanted = set(offsets[first:place])
-                read = await self._queue.read(self._topic.name, offsets[first], offsets[place - 1] + 1)
-                found += [message for message in read if message.offset in wanted]
-                first = place
-        return found
+            if place < len(offsets) and offsets[place] - offsets[place - 1] <= GAP:
+                continue
+            wanted, last = set(offsets[first:place]), offsets[place - 1]
+            read = await self._queue.read(self._topic.name, offsets[first], last + 1, room)
+            found += [message for message in read if message.offset in wanted]
+            room -= sum(message.size for message in read)
+            last = read[-1].offset if read else last
+            if room <= 0 or last < offsets[place - 1]:
+                return found, last + 1
+            first = place
+        return found, offsets[-1] + 1
 
     async def leased(self, first: int, last: int) -> set[int]:
         """Those between two offsets that consumers have."""
