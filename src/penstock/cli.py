@@ -5,6 +5,7 @@ A command is loaded when it is called, and nothing heavy before it is needed, so
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -12,6 +13,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from penstock.commands.help import Commands, Group, Row, print_version
+
+UsageError: Any = typer.BadParameter.__base__  # wherever this release of typer has it
 
 
 class Listed(NamedTuple):
@@ -96,9 +99,26 @@ class Penstock(Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], LISTED, n=2)
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
+
+    def main(self, args: Any = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
+        """What is wrong with the command line is one sentence as well."""
+        try:
+            code = super().main(args, prog_name, **extra | {"standalone_mode": False})
+        except UsageError as error:
+            if error.format_message().startswith("Usage: "):  # no arguments at all: the help says what there is
+                error.show()
+                sys.exit(error.exit_code)
+            from penstock.commands.exits import WRONG_USAGE, complain
+
+            place = error.ctx.command_path if error.ctx is not None else "penstock"
+            complain(f"{error.format_message().rstrip('.')} (see {place} -h)")
+            sys.exit(WRONG_USAGE)
+        except typer.Abort:
+            sys.exit(1)
+        sys.exit(code or 0)
 
     def invoke(self, ctx: Any) -> Any:
         from penstock.errors import PenstockError

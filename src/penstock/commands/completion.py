@@ -125,7 +125,7 @@ def _valued_option(command: Any, word: str) -> Any:
 def _names(metavar: str, parameter: str) -> Iterator[tuple[str, str]]:
     if metavar == "SHELL":
         yield from ((each, "") for each in SCRIPTS)
-    elif parameter == "context" or metavar == "NAME":
+    elif parameter == "context" or metavar == "CONTEXT":
         from penstock.commands.contexts import contexts_file, read_contexts
 
         with suppress(PenstockError):

@@ -23,7 +23,7 @@ from penstock.errors import NotFoundError
 
 app = Commands("Names for servers: an address with a token and a project.")
 
-Name = Annotated[str, typer.Argument(help="Name of the context.")]
+Name = Annotated[str, typer.Argument(metavar="CONTEXT", help="Its name.")]
 Json = Annotated[bool, typer.Option("--json", "-J", help="JSON lines.")]
 
 

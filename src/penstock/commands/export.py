@@ -188,9 +188,9 @@ def read_line(line: bytes, number: int) -> dict[str, Any]:
         raise InvalidArgumentError(f"Line {number} is not JSON") from None
     if not isinstance(row, dict):
         raise InvalidArgumentError(f"Line {number} is not an object")
-    kept = {name: row[name] for name in FIELDS if row.get(name) not in (None, "", {}) or name == "data"}
-    if not isinstance(kept.get("data", ""), str | None):
+    kept = {name: row[name] for name in FIELDS if row.get(name) is not None}
+    if not isinstance(kept.get("data", ""), str):
         raise InvalidArgumentError(f"Line {number}: data is text; other bytes go into data_base64")
-    if (kept.get("data") is None) == (kept.get("data_base64") is None):
+    if ("data" in kept) == ("data_base64" in kept):
         raise InvalidArgumentError(f"Line {number} must have data or data_base64, and not both")
-    return {name: value for name, value in kept.items() if value is not None}
+    return kept

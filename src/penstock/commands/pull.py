@@ -54,9 +54,9 @@ def pull(
 
 
 def _batches(session: Session, path: str, most: int, wait: float, body: dict[str, Any]) -> Iterator[list[Any]]:
-    left, patience = most, wait
-    while most == 0 or left > 0:
-        asked = min(AT_ONCE, left or AT_ONCE)
+    left, patience = most or sys.maxsize, wait
+    while left > 0:
+        asked = min(AT_ONCE, left)
         part = min(patience, LONGEST_WAIT_SECONDS)
         answer = session.post(f"{path}/pull", {"max_messages": asked, "wait_seconds": part, **body})
         if answer["deliveries"]:

@@ -54,8 +54,9 @@ def seek(
 
 
 def _effect(seen: dict[str, Any]) -> str:
+    about = "" if seen["exact"] else "at most "  # its filter will pass over some
     return (
-        f"{seen['come_back']:,} messages come back, {seen['skipped']:,} are skipped, "
+        f"{about}{seen['come_back']:,} messages come back, {seen['skipped']:,} are skipped, "
         f"the backlog goes from {seen['backlog_before']:,} to {seen['backlog_after']:,}"
     )
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.commands.contexts import Context
 
 DEFAULT_ADDRESS = "127.0.0.1:8090"
+PAGE = 1000
 PANEL = "Options of every command on a server"
 
 AddressOption = Annotated[
@@ -123,7 +124,7 @@ class Session:
         return self.client.stream(path, **self.project, **query)
 
     def pages(self, path: str, key: str, **query: Any) -> Iterator[dict[str, Any]]:
-        return self.client.pages(path, key, **self.project, **query)
+        return self.client.pages(path, key, **self.project, **query, page_size=PAGE)
 
 
 def path_of(kind: str, name: str, *more: object) -> str:

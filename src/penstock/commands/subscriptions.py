@@ -130,7 +130,7 @@ def ls(
     topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only those that read this topic.")] = None,
     search: Search = None,
     sort: Annotated[
-        str | None, typer.Option(metavar="KEY", help="name, backlog, age or rate; -backlog: most first.")
+        str | None, typer.Option(metavar="KEY", help="name, backlog, oldest or rate; -backlog: most first.")
     ] = None,
     limit: Limit = 0,
 ) -> None:
@@ -156,7 +156,7 @@ def create(
     options: dict[str, Any],
 ) -> None:
     """Create a subscription."""
-    body = {"name": subscription, "topic": topic, "start": _start(start), **options}
+    body = {"name": subscription, "topic": topic, "start": _start(start), "options": options}
     made = session.create("/subscriptions", body)
     session.output.say(made["name"], made)
 
@@ -183,7 +183,7 @@ def show(session: Session, subscription: Subscription) -> None:
 @with_options
 def change(session: Session, subscription: Subscription, *, options: dict[str, Any]) -> None:
     """Change options of a subscription; what is not given stays as it is."""
-    session.output.record(session.patch(path_of("subscriptions", subscription), options), FIELDS)
+    session.output.record(session.patch(path_of("subscriptions", subscription), {"options": options}), FIELDS)
 
 
 @app.command()

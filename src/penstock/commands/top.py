@@ -22,7 +22,7 @@ from penstock.errors import UnavailableError
 
 PAGE = 200
 LEAST_SECONDS = 0.1
-SORTS = {"b": "-backlog", "n": "name", "a": "-age", "r": "-rate"}
+SORTS = {"b": "-backlog", "n": "name", "a": "-oldest", "r": "-rate"}
 TOPIC_SORTS = {"b": "-messages", "n": "name", "a": "-messages", "r": "-rate"}
 HELP = "q quit   b backlog   a age   r rate   n name   t topics, subscriptions   space pause"
 

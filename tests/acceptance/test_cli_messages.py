@@ -1,0 +1,318 @@
+"""publish, pull, peek, tail and search, and what people do with them in a shell."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.command_line import CommandLine
+from tests.server_process import SECONDS, ServerProcess
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    folder = tmp_path_factory.mktemp("messages")
+    with ServerProcess(folder, "--memory", doors=["http"]) as server:
+        yield CommandLine(server, folder)
+
+
+@pytest.fixture
+def topic(command: CommandLine) -> str:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    command("topics", "create", name)
+    return name
+
+
+@pytest.fixture
+def numbers(command: CommandLine, topic: str) -> str:
+    """A topic with the bodies 0 to 19, of which every fourth has an attribute."""
+    lines = "".join(f"{n}\n" for n in range(20))
+    command("publish", topic, "-", "-q", stdin=lines)
+    return topic
+
+
+# ---------------------------------------------------------------------- publish
+
+
+def test_bodies_come_from_arguments(command: CommandLine, topic: str) -> None:
+    ids = command("publish", topic, "one", "{'two'}", "-H", "a=1", "-H", "b=x=y", "-k", "key").lines
+    first, second = command("peek", topic, "--json").records
+    assert [first["id"], second["id"]] == ids
+    assert (first["data"], second["data"]) == ("one", "{'two'}")
+    assert (first["attributes"], first["ordering_key"]) == ({"a": "1", "b": "x=y"}, "key")
+
+
+def test_bodies_have_variables(command: CommandLine, topic: str) -> None:
+    command("publish", topic, '{"n": {n}, "id": "{uuid}", "at": "{now}"}', "--count", "3", "-q")
+    rows = [json.loads(line) for line in command("peek", topic).lines]
+    assert [row["n"] for row in rows] == [1, 2, 3]
+    assert len({uuid.UUID(row["id"]) for row in rows}) == 3
+    assert all(abs(datetime.now(UTC) - datetime.fromisoformat(row["at"])).total_seconds() < 60 for row in rows)
+    command("publish", topic, "{n}", "--raw")
+    assert command("peek", topic, "-n", "1").lines == ["{n}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "bodies"),
+    [
+        (["-"], b"a\nb\n", ["a", "b"]),
+        ([], b"a\n\nb", ["a", "", "b"]),
+        (["-D", ";"], b"a;b", ["a", "b"]),
+        (["-D", r"\0"], b"a\nb\0c\0", ["a\nb", "c"]),
+        (["-D", ""], b"all\nof it\n", ["all\nof it\n"]),
+    ],
+)
+def test_bodies_come_from_standard_input(
+    command: CommandLine, topic: str, arguments: list[str], stdin: bytes, bodies: list[str]
+) -> None:
+    command("publish", topic, *arguments, stdin=stdin)
+    assert [each["data"] for each in command("peek", topic, "-J").records] == bodies
+
+
+def test_lines_have_keys_and_files_are_messages(command: CommandLine, topic: str, tmp_path: Path) -> None:
+    command("publish", topic, "-", "-K", ":", stdin="k1:a\nk2:b:c\n")
+    (tmp_path / "body").write_bytes(b"\xff\x00\n")
+    command("publish", topic, "--file", str(tmp_path / "body"), "--count", "2")
+    assert command("peek", topic, "-f", r"%k=%s|").out == "k1=a|k2=b:c|=\ufffd\x00\n|=\ufffd\x00\n|"
+    assert command("peek", topic, "-n", "1", "-f", "%S").out == "3"
+
+
+def test_a_rate_is_kept(command: CommandLine, topic: str) -> None:
+    began = time.monotonic()
+    command("publish", topic, "x", "--count", "11", "--rate", "20")
+    assert time.monotonic() - began >= 0.5
+    assert len(command("peek", topic, "-n", "100").lines) == 11
+
+
+def test_a_delay_and_a_time_to_live_are_taken(command: CommandLine, topic: str) -> None:
+    command("publish", topic, "x", "--delay", "1h", "--ttl", "2h")
+    (message,) = command("peek", topic, "-J").records
+    later = [datetime.fromisoformat(message[name]) for name in ("publish_time", "visible_at", "expires_at")]
+    assert [round((each - later[0]).total_seconds()) for each in later] == [0, 3600, 7200]
+
+
+def test_a_server_that_was_away_gets_each_message_once(tmp_path: Path) -> None:
+    """Killed in the middle and started again: all that was published is there, once and in order."""
+    with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=["http"]) as server:
+        command = CommandLine(server, tmp_path)
+        command("topics", "create", "t")
+        with command.process("publish", "t", "{n}", "--count", "300", "--rate", "400", "--retry", "60s") as publisher:
+            assert publisher.stdout is not None
+            ids = [publisher.stdout.readline() for _ in range(20)]
+            server.kill()
+            server.start()
+            ids += publisher.stdout.readlines()
+            assert publisher.wait(SECONDS) == 0
+        assert len(set(ids)) == 300
+        assert command("peek", "t", "-n", "1000").lines == [str(n) for n in range(1, 301)]
+
+
+# ---------------------------------------------------------------------- pull
+
+
+def test_a_pull_leases_acks_and_gives_back(command: CommandLine, numbers: str) -> None:
+    command("subs", "create", f"{numbers}-s", numbers, "-o", "beginning", "--ack-deadline", "60s")
+    sub = f"{numbers}-s"
+    assert command("pull", sub, "-n", "3", "--ack").lines == ["0", "1", "2"]
+    assert command("pull", sub, "--nack").lines == ["3"]
+    (again,) = command("pull", sub, "-J").records
+    assert (again["message"]["data"], again["attempt"]) == ("3", 2)
+    assert command("pull", sub, "-f", "%s %a\n", "--ack").lines == ["4 1"]
+    (lease,) = command("subs", "leases", sub, "-J").records
+    assert (lease["id"], lease["attempts"]) == (again["message"]["id"], 2)
+    assert command("subs", "extend", sub, again["receipt"], "--by", "5m").out.startswith("1 done, 0 ")
+    assert command("subs", "ack", sub, again["receipt"]).out.startswith("1 done, 0 ")
+    assert command("subs", "nack", sub, again["receipt"], code=1).out.startswith("0 done, 1 ")
+    assert command("pull", sub, "-n", "0", "--ack").lines == [str(n) for n in range(5, 20)]
+    assert command("pull", sub, "-n", "0", "--ack").out == ""
+
+
+def test_a_pull_waits_for_what_comes(command: CommandLine, topic: str) -> None:
+    command("subs", "create", f"{topic}-s", topic)
+    with command.process("pull", f"{topic}-s", "--wait", "60s", "--ack") as puller:
+        command("publish", topic, "here")
+        out, _ = puller.communicate(timeout=SECONDS)
+        assert (puller.returncode, out) == (0, "here\n")
+
+
+# ---------------------------------------------------------------------- peek, tail, search
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bodies"),
+    [
+        ([], range(10, 20)),
+        (["-n", "2"], range(18, 20)),
+        (["-o", "5", "-n", "3"], range(5, 8)),
+        (["-o", "-3"], range(17, 20)),
+        (["-o", "beginning", "-n", "100"], range(20)),
+        (["-o", "end"], []),
+        (["-o", "@-10m", "-n", "2"], range(2)),
+        (["-o", "s@-2h", "-o", "e@-1h"], []),
+        (["-o", "e@now", "-n", "1000"], range(20)),
+        (["--text", "7"], [7, 17]),
+        (["--text", "7", "-n", "1"], [17]),
+        (["--text", "7", "-n", "1", "-o", "beginning"], [7]),
+        (["--where", "$"], range(10, 20)),
+    ],
+)
+def test_a_peek_shows_what_was_asked_for(
+    command: CommandLine, numbers: str, arguments: list[str], bodies: list[int]
+) -> None:
+    assert command("peek", numbers, *arguments).lines == [str(each) for each in bodies]
+
+
+def test_what_a_pull_would_give_is_shown_and_stays(command: CommandLine, numbers: str) -> None:
+    command("subs", "create", f"{numbers}-s", numbers, "-o", "15")
+    for _ in range(2):
+        assert command("peek", f"{numbers}-s", "--sub", "-n", "3").lines == ["15", "16", "17"]
+
+
+def test_a_tail_ends_at_the_end(command: CommandLine, numbers: str) -> None:
+    assert command("tail", numbers).lines == [str(n) for n in range(10, 20)]
+    assert command("tail", numbers, "-n", "0").out == ""
+    assert command("tail", numbers, "-f", "-e", "-n", "2", "-F", "%o\n").lines == ["18", "19"]
+    assert command("tail", numbers, "-o", "3", "-c", "2").lines == ["3", "4"]
+
+
+def test_a_tail_follows_what_comes_until_it_is_interrupted(command: CommandLine, numbers: str) -> None:
+    with command.process("tail", "-f", numbers, "-n", "1", "--text", "9") as tail:
+        assert tail.stdout is not None
+        assert tail.stdout.readline() == "19\n"
+        command("publish", numbers, "no", "99")
+        assert tail.stdout.readline() == "99\n"
+        tail.send_signal(signal.SIGINT)
+        assert tail.wait(SECONDS) == 130
+
+
+def test_a_tail_from_the_end_shows_only_what_comes(command: CommandLine, numbers: str) -> None:
+    with command.process("tail", "-f", numbers, "-n", "0", "-c", "1") as tail:
+        while tail.poll() is None:  # what is published before it has begun is not for it
+            command("publish", numbers, "new", "-q")
+            with suppress(subprocess.TimeoutExpired):
+                tail.wait(0.2)
+        out, _ = tail.communicate()
+        assert (tail.returncode, out) == (0, "new\n")
+
+
+def test_a_search_finds_by_text_attributes_and_json(command: CommandLine, topic: str) -> None:
+    command("publish", topic, '{"a": {"b": 5}}', '{"a": {"b": 6}}', "plain 5", "-H", "kind=paid")
+    command("publish", topic, "{}")
+    assert command("search", topic, "plain").lines == ["plain 5"]
+    assert command("search", topic, "5", "-c", "1").lines == ['{"a": {"b": 5}}']
+    assert command("search", topic, "--where", "$.a.b=6").lines == ['{"a": {"b": 6}}']
+    assert len(command("search", topic, "--where", "$.a.b").lines) == 2
+    assert len(command("search", topic, "--filter", 'attributes.kind = "paid"').lines) == 3
+    assert command("search", topic, "paid", "--where", "$.a.b=5", "-f", "%o\n").lines == ["0"]
+    assert command("search", topic, "absent", code=3).out == ""
+
+
+def test_a_closed_pipe_ends_it_quietly(command: CommandLine, numbers: str) -> None:
+    with command.process("peek", numbers, "-o", "0", "-n", "1000") as peek:
+        assert peek.stdout is not None
+        assert peek.stderr is not None
+        peek.stdout.close()
+        assert peek.wait(SECONDS) in (0, 1)
+        assert "Traceback" not in peek.stderr.read()
+
+
+# ---------------------------------------------------------------------- on a terminal
+
+
+def test_a_terminal_shows_messages_with_their_place_and_without_their_controls(
+    command: CommandLine, topic: str
+) -> None:
+    command("publish", topic, "a\x1b[31mred\nline", "-H", "kind=x", "-k", "key")
+    with command.terminal("peek", topic) as terminal:
+        code, text = terminal.end()
+    assert code == 0
+    assert re.search(r"^0  \d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  key  kind=x  a\\x1b\[31mred\\nline$", text.strip())
+
+
+def test_a_terminal_is_told_of_leases(command: CommandLine, numbers: str) -> None:
+    command("subs", "create", f"{numbers}-s", numbers, "-o", "19")
+    with command.terminal("pull", f"{numbers}-s") as terminal:
+        code, text = terminal.end()
+        assert code == 0
+        assert "They stay leased until their deadline" in text
+    with command.terminal("pull", f"{numbers}-s") as terminal:
+        assert "There is nothing to pull." in terminal.end()[1]
+
+
+def test_what_takes_long_has_a_bar_on_a_terminal(command: CommandLine, topic: str) -> None:
+    with command.terminal("publish", topic, "x", "--count", "40", "--rate", "20", "-q") as terminal:
+        text = terminal.until(r"Publishing .*\d+/40")
+        assert "40" in text
+        assert terminal.end()[0] == 0
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["publish", "absent", "x"], 3, "Topic not found: projects/penstock/topics/absent"),
+        (["publish", "TOPIC", "x", "-H", "x"], 2, "An attribute is KEY=VALUE, not 'x'"),
+        (["publish", "TOPIC", "x", "--delay", "soon"], 2, "--delay is a number with ms, s, m, h, d or w"),
+        (["publish", "TOPIC", "x", "--file", "y"], 2, "Give bodies or --file, not both"),
+        (["publish", "TOPIC", "--file", "absent-file"], 2, "Cannot read absent-file: No such file or directory"),
+        (["publish", "TOPIC"], 2, "There was nothing to publish: standard input is empty"),
+        (["publish", "TOPIC", "-", "--count", "2"], 2, "--count needs a body or --file"),
+        (["pull", "absent"], 3, "Subscription not found: projects/penstock/subscriptions/absent"),
+        (["pull", "absent", "--ack", "--nack"], 2, "Give --ack or --nack, not both"),
+        (["peek", "absent"], 3, "Topic not found: projects/penstock/topics/absent"),
+        (["peek", "TOPIC", "-n", "99999999"], 2, "Invalid value for '--count'"),
+        (["peek", "TOPIC", "-o", "yesterday"], 2, "A start is beginning, end, an offset, -100"),
+        (["peek", "TOPIC", "-o", "@yesterday"], 2, "A time is now, -10m, 2026-11-15T10:00Z"),
+        (["peek", "TOPIC", "-f", "%x"], 2, "The template has an unknown %x; there are %t"),
+        (["peek", "TOPIC", "--filter", "colour = red"], 1, "ilter"),
+        (["peek", "TOPIC", "--where", "a.b"], 1, "json"),
+        (["peek", "TOPIC", "--sub", "-o", "1"], 2, "--sub shows what comes next"),
+        (["tail", "absent"], 3, "Topic not found: projects/penstock/topics/absent"),
+        (["tail", "TOPIC", "-f", "-o", "e@now"], 2, "-f goes on and on"),
+        (["tail", "TOPIC", "--filter", "(("], 1, "ilter"),
+        (["search", "TOPIC"], 2, "Give a TEXT, --filter or --where to search for"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    command: CommandLine, numbers: str, arguments: list[str], code: int, sentence: str
+) -> None:
+    given = [numbers if each == "TOPIC" else each for each in arguments]
+    assert sentence in command.refused(*given, code=code)
+
+
+def test_a_server_that_goes_away_ends_a_tail_with_a_sentence(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
+        command = CommandLine(server, tmp_path)
+        command("topics", "create", "t")
+        command("publish", "t", "x")
+        with command.process("tail", "-f", "t") as tail:
+            assert tail.stdout is not None
+            assert tail.stdout.readline() == "x\n"
+            server.kill()
+            _, error = tail.communicate(timeout=SECONDS)
+            assert tail.returncode == 4
+            assert re.fullmatch(r"penstock: .*server at http://127.0.0.1:\d+.*\n", error)
+
+
+def test_bytes_go_through_a_shell_unchanged(command: CommandLine, topic: str) -> None:
+    body = bytes(range(256))
+    with command.process("publish", topic, "-D", "", stdin=subprocess.PIPE) as publisher:
+        assert publisher.stdin is not None
+        publisher.stdin.buffer.write(body)  # type: ignore[attr-defined]
+        publisher.stdin.close()
+        assert publisher.wait(SECONDS) == 0
+    with command.process("peek", topic, "-f", "%s") as peek:
+        assert peek.stdout is not None
+        assert peek.stdout.buffer.read() == body  # type: ignore[attr-defined]

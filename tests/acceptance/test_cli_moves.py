@@ -1,0 +1,256 @@
+"""redrive, move, export, import, bench, completion and cheat."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.commands.cheat import SHEETS
+from penstock.commands.completion import SCRIPTS
+from tests.acceptance.command_line import CommandLine
+from tests.server_process import SECONDS, ServerProcess
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    folder = tmp_path_factory.mktemp("moves")
+    with ServerProcess(folder, "--memory", doors=["http", "text"]) as server:
+        yield CommandLine(server, folder)
+
+
+@pytest.fixture
+def name() -> str:
+    return f"t-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def dead(command: CommandLine, name: str) -> str:
+    """A subscription with six dead letters of a topic."""
+    command("topics", "create", name)
+    command("topics", "create", f"{name}-dead")
+    command("subs", "create", f"{name}-dead", f"{name}-dead")
+    command("subs", "create", f"{name}-s", name, "--dead-letter-topic", f"{name}-dead", "--max-attempts", "5")
+    command("publish", name, "zero", "one", "two", "-H", "kind=a", "-q")
+    command("publish", name, "three", "four", "five", "-H", "kind=b", "-q")
+    for _ in range(5):
+        assert len(command("pull", f"{name}-s", "-n", "10", "--nack").lines) == 6
+    assert command("pull", f"{name}-s", "-n", "10").out == ""
+    return f"{name}-dead"
+
+
+def test_dead_letters_go_back(command: CommandLine, name: str, dead: str) -> None:
+    seen = command("redrive", dead, "--filter", 'attributes.kind = "a"', "--dry-run").lines
+    assert seen[0] == "Would move 3, would leave 3"
+    assert f"  3 to projects/penstock/topics/{name}" in seen
+    assert "needs --yes" in command.refused("redrive", dead, code=2)
+    done = command("redrive", dead, "--filter", 'attributes.kind = "a"', "--yes")
+    assert done.lines == ["Moved 3, left 3, unknown 0", "  3 stay: not chosen"]
+    assert command("pull", f"{name}-s", "-n", "10", "--ack").lines == ["zero", "one", "two"]
+    (first, *_) = command("peek", dead, "--sub", "-J").records
+    assert command("redrive", dead, "--id", first["id"], "-y", "-J").records[0]["moved"] == 1
+    assert command("redrive", dead, "--text", "four", "--rate", "100", "-y").lines[0] == "Moved 1, left 1, unknown 0"
+    moves = command("moves", "ls").lines
+    assert [line.split("\t")[1] for line in moves[-3:]] == ["done"] * 3
+    number = moves[-1].split("\t")[0]
+    assert "state\tdone\n" in command("moves", "show", number).out
+
+
+def test_a_terminal_asks_before_a_redrive(command: CommandLine, name: str, dead: str) -> None:
+    with command.terminal("redrive", dead) as terminal:
+        terminal.until(rf"Move 6 messages to projects/penstock/topics/{name}\? \[y/N\]")
+        terminal.type("y\n")
+        code, text = terminal.end()
+    assert code == 0
+    assert "Moved 6, left 0, unknown 0" in text
+
+
+def test_what_cannot_go_back_is_left_with_its_reason(command: CommandLine, name: str) -> None:
+    command("queues", "create", name)
+    command("publish", name, "no dead letter", "-q")
+    done = command("redrive", name, "--yes")
+    assert done.out == "There is nothing to move; 1 are left\n"
+
+
+def test_messages_move_to_another_topic(command: CommandLine, name: str) -> None:
+    command("queues", "create", name)
+    command("topics", "create", f"{name}-to")
+    command("publish", name, "a", "b", "c", "-q")
+    assert command("move", name, f"{name}-to", "--max", "2", "--dry-run").lines[0].startswith("Would move 2")
+    assert command("move", name, f"{name}-to", "--max", "2", "--yes").lines[0].startswith("Moved 2")
+    assert command("peek", f"{name}-to").lines == ["a", "b"]
+    assert command("pull", name, "-n", "10", "--ack").lines == ["c"]
+
+
+def test_a_move_is_left_to_the_server_and_stopped(command: CommandLine, name: str) -> None:
+    command("queues", "create", name)
+    command("topics", "create", f"{name}-to")
+    command("publish", name, "x", "--count", "500", "-q")
+    number = command("move", name, f"{name}-to", "--rate", "5", "--detach", "--yes").out.strip()
+    assert json.loads(command("moves", "show", number, "-J").out)["state"] == "running"
+    assert command("moves", "stop", number).out.startswith("Moved ")
+    assert json.loads(command("moves", "show", number, "-J").out)["state"] == "stopped"
+
+
+# ---------------------------------------------------------------------- files
+
+
+@pytest.fixture
+def filled(command: CommandLine, name: str, tmp_path: Path) -> str:
+    command("topics", "create", name)
+    command("publish", name, "täxt", '{"a": 1}', "", "-H", "k=v", "-k", "key", "-q")
+    (tmp_path / "body").write_bytes(bytes(range(256)))
+    command("publish", name, "--file", str(tmp_path / "body"), "-q")
+    return name
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_an_export_is_imported_with_its_exact_bytes_and_only_once(
+    command: CommandLine, filled: str, tmp_path: Path, kind: str
+) -> None:
+    file = str(tmp_path / f"messages.{kind}")
+    assert command("export", filled, file).out == f"Exported 4 messages to {file}\n"
+    assert not Path(f"{file}.part").exists()
+    command("topics", "create", f"{filled}-copy")
+    assert command("import", f"{filled}-copy", file).out == "Imported 4 messages\n"
+    template = r"%k\x01%h\x01%s\x02"
+    assert command("peek", f"{filled}-copy", "-f", template).out == command("peek", filled, "-f", template).out
+    assert command("import", f"{filled}-copy", file).out == "Imported 0 messages; 4 were there before\n"
+    assert command("import", f"{filled}-copy", file, "--again", "-J").records == [{"imported": 4, "there_before": 0}]
+    assert len(command("peek", f"{filled}-copy", "-f", "x").out) == 8
+
+
+def test_an_export_has_a_window_and_conditions(command: CommandLine, filled: str, tmp_path: Path) -> None:
+    assert [each["offset"] for each in command("export", filled, "-o", "1", "-n", "2").records] == [1, 2]
+    assert len(command("export", filled, "-", "--where", "$.a").records) == 1
+    assert len(command("export", filled, "--filter", 'attributes.k = "v"').records) == 3
+    piped = command("export", filled).out
+    command("topics", "create", f"{filled}-piped")
+    assert command("import", f"{filled}-piped", stdin=piped).out == "Imported 4 messages\n"
+
+
+def test_an_import_that_was_broken_off_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Killed with its server in the middle, started again: every message is there, once and in order."""
+    file = tmp_path / "many.jsonl"
+    file.write_text("".join(f'{{"data": "{n}"}}\n' for n in range(5000)))
+    with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=["http"]) as server:
+        command = CommandLine(server, tmp_path)
+        command("topics", "create", "t")
+        with command.process("import", "t", str(file)) as importer:
+            while not command("peek", "t", "-n", "1").out:
+                pass
+            server.kill()
+            importer.kill()
+            importer.communicate()
+        server.start()
+        assert "were there before" in command("import", "t", str(file)).out
+        assert command("peek", "t", "-n", "10000").lines == [str(n) for n in range(5000)]
+
+
+def test_a_wrong_line_is_named_and_what_came_before_it_stays(command: CommandLine, name: str, tmp_path: Path) -> None:
+    command("topics", "create", name)
+    wrong = {
+        '{"data": 5}': "Line 2: data is text; other bytes go into data_base64",
+        "{": "Line 2 is not JSON",
+        "[]": "Line 2 is not an object",
+        "{}": "Line 2 must have data or data_base64, and not both",
+    }
+    for line, sentence in wrong.items():
+        assert sentence in command.refused("import", name, stdin='{"data": "x"}\n' + line)
+    many = "".join(f'{{"data": "{n}"}}\n' for n in range(1000))
+    done = command.run("import", name, stdin=many + "{")
+    assert (done.code, done.err) == (5, "penstock: Line 1001 is not JSON; 1,000 messages before that were imported\n")
+    assert len(command("peek", name, "-n", "10000").lines) == 1000
+    assert "holds no messages" in command.run("import", name).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["redrive", "absent"], 3, "not found: "),
+        (["move", "absent", "x"], 3, "not found: "),
+        (["moves", "show", "17000"], 3, "Move not found: 17000"),
+        (["moves", "stop", "x"], 3, "Move not found: x"),
+        (["export", "absent"], 3, "Topic not found: "),
+        (["export", "NAME", "/no/such/folder/file"], 2, "Cannot write /no/such/folder/file.part"),
+        (["import", "absent", "-"], 3, "Topic not found: "),
+        (["import", "NAME", "absent-file"], 2, "Cannot read absent-file"),
+        (["import", "NAME", "README.md", "--parquet"], 1, "README.md cannot be read as Parquet"),
+        (["import", "NAME", "-", "--parquet"], 2, "Parquet cannot be read from standard input"),
+        (["cheat", "mode"], 3, "There is no section mode; there are start, publish"),
+        (["completion", "tcsh"], 2, "A shell is bash, zsh, fish, not 'tcsh'"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    command: CommandLine, name: str, arguments: list[str], code: int, sentence: str
+) -> None:
+    command("topics", "create", name)
+    assert sentence in command.refused(*[each.replace("NAME", name) for each in arguments], code=code)
+
+
+# ---------------------------------------------------------------------- bench, completion, cheat
+
+
+def test_a_bench_measures_and_leaves_nothing(command: CommandLine) -> None:
+    publish, consume = command("bench", "-n", "200", "-c", "2", "--size", "1k", "-J").records
+    assert (publish["what"], publish["messages"], consume["what"]) == ("publish", 200, "consume")
+    assert publish["per_second"] > 0
+    assert 0 < publish["p50_ms"] <= publish["p99_ms"]
+    assert command("queues", "ls", "--search", "bench-").out == ""
+    with command.terminal("bench", "-n", "50", "-c", "1") as terminal:
+        code, text = terminal.end()
+    assert code == 0
+    assert "Text door, 1 clients in threads of one process" in text
+    assert "in memory" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["to"], {"top", "topics"}),
+        (["topics", ""], {"ls", "create", "show", "change", "delete"}),
+        (["topics", "ls", "--so"], {"--sort"}),
+        (["peek", "comp"], {"completed-topic"}),
+        (["pull", "-n", "1", "comp"], {"completed-sub"}),
+        (["subs", "create", "x", "comp"], {"completed-topic"}),
+        (["subs", "ls", "--topic", "comp"], {"completed-topic"}),
+        (["context", "use", "mi"], {"mine"}),
+        (["completion", ""], set(SCRIPTS)),
+        (["nothing", "x"], set()),
+    ],
+)
+def test_words_are_completed(command: CommandLine, words: list[str], expected: set[str]) -> None:
+    command.run("topics", "create", "completed-topic")
+    command.run("subs", "create", "completed-sub", "completed-topic")
+    command("context", "add", "mine", command.environment["PENSTOCK_ADDRESS"])
+    found = command("completion", "--words", "--", *words).lines
+    assert {line.partition("\t")[0] for line in found} == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_one_that_its_shell_can_read(command: CommandLine, shell: str) -> None:
+    script = command("completion", shell).out
+    assert "penstock completion --words" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=SECONDS)
+
+
+def test_bash_completes(command: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(command("completion", "bash").out)
+    (tmp_path / "penstock").write_text(f"#!/bin/sh\nexec {shutil.which('python3')} -c \"print('topics')\"\n")
+    (tmp_path / "penstock").chmod(0o755)
+    asked = f"PATH={tmp_path}:$PATH; source {tmp_path}/script; COMP_WORDS=(penstock to); COMP_CWORD=1; _penstock"
+    asked += "; echo $COMPREPLY"
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.stdout == "topics\n"
+
+
+def test_the_cheat_sheets_are_sections_of_commands_that_there_are(command: CommandLine) -> None:
+    assert all(f"## {name}" in command("cheat").out for name in SHEETS)
+    assert command("cheat", "behind").out.startswith("## behind\n# who is behind")
+    assert all(name in command("cheat", "-h").out for name in SHEETS)
