@@ -27,6 +27,9 @@ from penstock.journal.port import BackupProgress, BackupReport, Journal, LogRead
 if TYPE_CHECKING:
     from penstock.doors.port import Condition, Door, Recovery
     from penstock.engine.port import SubscriptionMetadata
+    from penstock.seeding.seeding import Seeding
+    from penstock.seeding.source import Source
+    from penstock.seeding.topology import Vendors
     from penstock.settings import Settings
     from penstock.wire.budget import Budget
 
@@ -85,8 +88,8 @@ class Parts(NamedTuple):
     undo: Callable[[], None]  # for a start that failed: a store that it made is removed when the queue is closed
 
 
-async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
-    """The queue of a server, recovered and running, and its doors, not yet open."""
+async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Source | None = None) -> Parts:
+    """The queue of a server, recovered, seeded and running, and its doors, not yet open."""
     from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
     from penstock.doors.resources import Names
@@ -105,7 +108,11 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     condition.recovered = _recovery(queue, time.perf_counter() - begun)
     undo = partial(_undo, queue, queue.engine.commits.submitted)
     try:
-        doors = _open_doors(Opening(settings, queue, condition, Budget(settings.buffer_bytes_max)))
+        opening = Opening(settings, queue, condition, Budget(settings.buffer_bytes_max))
+        doors = _open_doors(opening)
+        if seed is not None:
+            await _apply_seed(opening, seed)
+            undo = partial(_undo, queue, queue.engine.commits.submitted)
     except BaseException:
         undo()
         await queue.close()
@@ -114,6 +121,20 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None) -> Parts:
     condition.counts = {door.name: door.counts for door in doors}
     condition.names = Names(doors, settings.default_project)
     return Parts(queue, doors, condition, undo)
+
+
+async def _apply_seed(opening: Opening, seed: Source) -> None:
+    """Before the doors open, so that nobody finds half of it."""
+    from penstock.seeding.topology import SeedError
+
+    try:
+        plan = await opening.seeding().apply(seed.document)
+    except SeedError as error:
+        raise seed.explained(error) from None
+    for each in plan.conflicts:
+        log.warning("seed %s: %s %s was left as it is: %s", seed.label, each.kind, each.name, each.reason)
+    made = sum(each.what == "created" for each in plan.findings)
+    log.info("seed %s: %d made, %d messages published", seed.label, made, plan.messages)
 
 
 def _recovery(queue: AsyncMessageQueue, seconds: float) -> Recovery:
@@ -143,6 +164,25 @@ class Opening(NamedTuple):
     queue: AsyncMessageQueue
     condition: Condition
     budget: Budget
+
+    def seeding(self) -> Seeding:
+        from penstock.seeding.seeding import Seeding
+
+        return Seeding(self.queue, self.settings.default_project, self._vendors)
+
+    def _vendors(self) -> Vendors:
+        """What the doors keep of their own, whether they are open or not."""
+        from penstock.doors.azure.seeds import Seeds as AzureSeeds
+        from penstock.seeding.topology import Vendors
+
+        try:
+            from penstock.doors.google.endpoints import Endpoints
+            from penstock.doors.google.seeds import Seeds as GoogleSeeds
+        except ModuleNotFoundError:
+            return Vendors({"pubsub": None, "azure": AzureSeeds()})
+        endpoints = Endpoints(self.settings.pubsub.push_allow, self.settings.ports())
+        google = GoogleSeeds(endpoints, self.queue.clock.now)
+        return Vendors({"pubsub": google, "azure": AzureSeeds()}, google)
 
     def common(self, door: str, package: str = "") -> dict[str, Any]:
         """What every door takes."""
@@ -213,6 +253,7 @@ def _open_http(opening: Opening) -> Door:
             live,
             _push_test(settings),
             settings.backup_folder,
+            opening.seeding(),
         ),
         **opening.common("http"),
     )
@@ -241,10 +282,11 @@ def _open_google(opening: Opening) -> Door:
     from penstock.doors.google.server import GoogleDoor
 
     settings = opening.settings
-    own_ports = [port for name in DOORS if (port := settings.port_of(name))]
     common = opening.common("pubsub", "google")
     common["options"] = replace(settings.pubsub, reset=settings.memory or settings.pubsub.reset)
-    return GoogleDoor(queue=opening.queue.at("pubsub"), condition=opening.condition, own_ports=own_ports, **common)
+    return GoogleDoor(
+        queue=opening.queue.at("pubsub"), condition=opening.condition, own_ports=settings.ports(), **common
+    )
 
 
 def _open_text(opening: Opening) -> Door:

@@ -30,6 +30,7 @@ from penstock.doors.port import OPEN, STARTING, STOPPING, Door, join_address
 from penstock.errors import PenstockError, where
 from penstock.logs import escape_controls
 from penstock.memory import calm_collector, trim_when_quiet
+from penstock.seeding.topology import SeedError
 from penstock.settings import SETTINGS, Settings
 from penstock.wire.hosts import is_loopback
 from penstock.wire.probe import is_penstock
@@ -46,6 +47,10 @@ OpenParts: TypeAlias = "Callable[[Settings], Parts | Awaitable[Parts]]"
 
 class ServeError(Exception):
     """The server cannot go on; the text is the one sentence the operator sees."""
+
+    def __init__(self, sentence: str, code: int = EXIT_OPERATIONAL) -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 def run(
@@ -69,7 +74,7 @@ def run(
         return code
     except ServeError as error:
         print(f"penstock: {escape_controls(str(error))}", file=err or sys.stderr)
-        return EXIT_OPERATIONAL
+        return error.code
 
 
 class Server:
@@ -126,6 +131,8 @@ class Server:
         try:
             opened = self._open_parts(self._settings)
             return await opened if isawaitable(opened) else opened
+        except SeedError as error:
+            raise ServeError(error.message, EXIT_USAGE) from error
         except PenstockError as error:
             raise ServeError(error.message) from error
         except OSError as error:

@@ -58,6 +58,10 @@ class Settings:
         None, "Backups are written below it; without it, callers on this machine name any folder."
     )
     ready_file: File = setting(None, "Write pid and addresses here, as JSON, once every door answers.")
+    seed: File = setting(
+        None,
+        "File of topics, subscriptions, queues and messages to begin with; env: variables such as PUBSUB_PROJECT1.",
+    )
     default_project: Project = setting("penstock", "Where clients that name no project have their queues.")
     retention_seconds: Seconds = setting(86400, "Every topic keeps acked messages so long; 0: not at all.")
     retention_bytes: Bytes = setting(0, "At most so many bytes of them per topic; 0: no cap.")
@@ -84,6 +88,10 @@ class Settings:
         """The port a door was given, by the door's name."""
         port: int | None = getattr(getattr(self, door, None), "port", None)
         return port
+
+    def ports(self) -> list[int]:
+        """All that were given."""
+        return [port for door in DOORS if (port := self.port_of(door))]
 
 
 class Setting(NamedTuple):

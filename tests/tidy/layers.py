@@ -19,7 +19,7 @@ PUBLIC = "__init__"  # penstock/__init__.py: the public names
 
 BELOW_ENGINE = {"errors", "broker", "journal"}
 BELOW_DOORS = BELOW_ENGINE | {"engine", "wire"}
-BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "spark", "pubsub", "settings"}
+BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "seeding", "spark", "pubsub", "settings"}
 BELOW_CLI = BELOW_ASSEMBLY | {"admin", "assembly", "server"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "journal": {"errors", "broker"},
     "engine": BELOW_ENGINE,
     "doors": BELOW_DOORS | {"memory", "options"},
+    "seeding": BELOW_DOORS | {"doors"},
     "spark": {"errors"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else

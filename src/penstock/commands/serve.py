@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from inspect import Parameter, Signature
 from typing import Annotated, Any, cast
 
 import typer
 
-from penstock.settings import SETTINGS, Setting
+from penstock.settings import SETTINGS, Setting, Settings
 
 
 def serve(config: str | None, **flags: Any) -> None:
@@ -38,20 +40,30 @@ def run_server(
     from penstock.assembly import open_parts
     from penstock.errors import InvalidArgumentError
     from penstock.logs import escape_controls, set_up_logging
+    from penstock.seeding.files import read_seed
     from penstock.server import EXIT_USAGE, log, run
     from penstock.settings import load_settings, read_config, stray_variables
 
     try:
         file = read_config(config) if config else None
-        settings = load_settings(flags=flags(), environment=environment, config=file)
+        settings = _with_accounts(load_settings(flags=flags(), environment=environment, config=file), environment)
         set_up_logging(settings)
         for sentence in stray_variables(environment):
             log.warning("%s", sentence)
+        seed = read_seed(settings.seed, environment) if settings.seed else None
         before()
     except InvalidArgumentError as error:
         print(f"penstock: {escape_controls(error.message)}", file=sys.stderr)
         return EXIT_USAGE
-    return run(settings, open_parts, flags=named)
+    return run(settings, partial(open_parts, seed=seed), flags=named)
+
+
+def _with_accounts(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """With the variables of other emulators, their accounts as well, where none were given to us."""
+    accounts = environment.get("AZURITE_ACCOUNTS")
+    if settings.seed != "env" or not accounts or settings.azure.accounts:
+        return settings
+    return replace(settings, azure=replace(settings.azure, accounts=accounts))
 
 
 def _option(each: Setting) -> Parameter:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from penstock.assembly import SERVER_LIMITS
+from penstock.doors.azure.seeds import Seeds
 from penstock.doors.google import deadletters
 from penstock.doors.http.admin.calls import Context
 from penstock.doors.http.admin.live import Live
@@ -22,6 +23,8 @@ from penstock.doors.resources import Names
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.traffic import Traffic
 from penstock.journal.memory import MemoryJournal
+from penstock.seeding.seeding import Seeding
+from penstock.seeding.topology import Vendors
 
 T = TypeVar("T")
 SECONDS = 20  # more than anything here takes; only a failing test waits so long
@@ -79,6 +82,7 @@ class Harness:
         self.context = Context(
             queue, queue.engine, self.condition, version="1.2.3", rates=self.live.samples, live=self.live
         )
+        self.context.topologies = Seeding(self.queue, "penstock", lambda: Vendors({"azure": Seeds(), "pubsub": None}))
         self.door = HttpDoor(
             host=self.host,
             port=0,

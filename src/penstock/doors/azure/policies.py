@@ -25,11 +25,23 @@ class Policy(msgspec.Struct, frozen=True):
 
 def read_policies(root: Element) -> list[Policy]:
     policies = [_policy(each) for each in root.items("SignedIdentifier")]
-    if len(policies) > POLICIES_MAX:
-        raise invalid_xml(f"At most {POLICIES_MAX} signed identifiers")
-    if len({policy.id for policy in policies}) != len(policies):
-        raise invalid_xml("An identifier is there twice")
+    if fault := fault_of(policies):
+        raise invalid_xml(fault)
     return policies
+
+
+def fault_of(policies: Sequence[Policy]) -> str:
+    """What is wrong with the policies of a queue; empty if nothing is."""
+    for policy in policies:
+        if not 1 <= len(policy.id) <= ID_MAX:
+            return f"An identifier has 1 to {ID_MAX} characters"
+        if any(text and parse_iso(text) is None for text in (policy.start, policy.expiry)):
+            return "Start and Expiry must be times in UTC"
+        if not PERMISSIONS.issuperset(policy.permission):
+            return "Permissions are r, a, u and p"
+    if len(policies) > POLICIES_MAX:
+        return f"At most {POLICIES_MAX} signed identifiers"
+    return "An identifier is there twice" if len({policy.id for policy in policies}) != len(policies) else ""
 
 
 def write_policies(policies: Sequence[Policy]) -> bytes:
@@ -50,17 +62,10 @@ def decode_policies(text: str) -> list[Policy]:
 def _policy(element: Element) -> Policy:
     fields = element.fields("Id", "AccessPolicy")
     name = fields["Id"].value() if "Id" in fields else ""
-    if not 1 <= len(name) <= ID_MAX:
-        raise invalid_xml(f"An identifier has 1 to {ID_MAX} characters")
     if "AccessPolicy" not in fields:
         return Policy(name, bare=True)
     given = fields["AccessPolicy"].values("Start", "Expiry", "Permission")
-    start, expiry, permission = (given.get(each, "") for each in ("Start", "Expiry", "Permission"))
-    if any(text and parse_iso(text) is None for text in (start, expiry)):
-        raise invalid_xml("Start and Expiry must be times in UTC")
-    if not PERMISSIONS.issuperset(permission):
-        raise invalid_xml("Permissions are r, a, u and p")
-    return Policy(name, start, expiry, permission)
+    return Policy(name, given.get("Start", ""), given.get("Expiry", ""), given.get("Permission", ""))
 
 
 def _element(policy: Policy) -> str:

@@ -57,7 +57,7 @@ MUTABLE = {
 }
 # Given by the broker or by this door whenever a Subscription is asked for. `detached` is not among them: it is kept,
 # because a deleted topic detaches too, and the two look different from outside.
-_BROKERS = (
+BROKERS = (
     "name",
     "topic",
     "ack_deadline_seconds",
@@ -157,7 +157,7 @@ def subscription_options(subscription: Any, base: SubscriptionOptions) -> Subscr
         retain_acked=subscription.retain_acked_messages,
         expiration_seconds=_expiration(subscription),
         labels=dict(subscription.labels),
-        extras={**base.extras, EXTRAS: settings_to_keep(subscription, _BROKERS)},
+        extras={**base.extras, EXTRAS: settings_to_keep(subscription, BROKERS)},
         **_retry(subscription),
         **_dead_letter(subscription),
     )

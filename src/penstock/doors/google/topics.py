@@ -30,7 +30,7 @@ MUTABLE = {
     "ingestion_data_source_settings",
     "message_transforms",
 }
-_BROKERS = ("name", "labels", "message_retention_duration", "satisfies_pzs", "state")
+BROKERS = ("name", "labels", "message_retention_duration", "satisfies_pzs", "state")
 
 
 def kept_settings(extras: dict[str, str], kind: Any) -> Any:
@@ -100,7 +100,7 @@ def topic_options(topic: Any, base: TopicOptions) -> TopicOptions:
     if topic.HasField("message_retention_duration"):
         retention = ranges.seconds(topic.message_retention_duration)
         ranges.within("message_retention_duration", retention, RETENTION_MIN_SECONDS, RETENTION_MAX_SECONDS)
-    extras = {**base.extras, EXTRAS: settings_to_keep(topic, _BROKERS)}
+    extras = {**base.extras, EXTRAS: settings_to_keep(topic, BROKERS)}
     return replace(base, retention_seconds=retention, labels=dict(topic.labels), extras=extras)
 
 

@@ -17,6 +17,7 @@ from penstock.wire.http1 import Request
 
 if TYPE_CHECKING:
     from penstock.doors.http.admin.live import Live
+    from penstock.doors.http.admin.topology import Topologies
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -81,6 +82,7 @@ class Context:
     live: Live | None = None
     is_pushed: Callable[[SubscriptionMetadata], bool] = _never  # whether messages go to an endpoint of its own
     backup_folder: str | None = None  # below it the server writes backups
+    topologies: Topologies | None = None
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from penstock.doors.http.admin import (
     statistics,
     subscriptions,
     topics,
+    topology,
 )
 from penstock.doors.http.admin.calls import Route
 from penstock.doors.http.admin.checking import decoded
@@ -39,6 +40,7 @@ ROUTES: tuple[Route, ...] = (
     *queues.ROUTES,
     *snapshots.ROUTES,
     *backup.ROUTES,
+    *topology.ROUTES,
 )
 
 

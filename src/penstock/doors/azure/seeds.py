@@ -1,0 +1,67 @@
+"""What a seed says of a queue in Azure's own words: its metadata and its stored access policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.broker.model import TopicOptions
+from penstock.doors.azure.names import is_metadata_name
+from penstock.doors.azure.policies import Policy, decode_policies, encode_policies, fault_of
+from penstock.doors.azure.queues import METADATA, METADATA_MAX_BYTES, POLICIES, decode_metadata, encode_metadata
+from penstock.errors import InvalidArgumentError
+
+
+class Seeds:
+    """The part of the azure door in a seed."""
+
+    keys = frozenset({METADATA, POLICIES})
+
+    def read(self, kind: str, given: Mapping[str, Any], project: str, options: Any) -> Mapping[str, str]:
+        if kind != "topic":
+            raise InvalidArgumentError("Azure's settings are of topics and queues, not of subscriptions")
+        if unknown := [name for name in given if name not in ("metadata", "policies")]:
+            raise InvalidArgumentError(f"Azure's settings are metadata and policies, not {unknown[0]}")
+        extras = {
+            METADATA: encode_metadata(_metadata(given.get("metadata", {}))),
+            POLICIES: encode_policies(policies) if (policies := _policies(given.get("policies", []))) else "",
+        }
+        return {name: value for name, value in extras.items() if value}
+
+    def show(self, kind: str, extras: Mapping[str, str]) -> Mapping[str, Any]:
+        policies = decode_policies(extras.get(POLICIES, ""))
+        shown = {
+            "metadata": decode_metadata(TopicOptions(extras=dict(extras))),
+            "policies": [{k: v for k, v in msgspec.to_builtins(each).items() if v} for each in policies],
+        }
+        return {name: value for name, value in shown.items() if value}
+
+    def needs(self, kind: str, extras: Mapping[str, str]) -> list[tuple[str, str]]:
+        return []
+
+
+def _metadata(given: object) -> dict[str, str]:
+    try:
+        metadata = msgspec.convert(given, dict[str, str])
+    except msgspec.ValidationError:
+        raise InvalidArgumentError("metadata must be a table of texts") from None
+    size = sum(len(name) + len(value) for name, value in metadata.items())
+    if size > METADATA_MAX_BYTES or not all(
+        is_metadata_name(name) and value.isascii() and value.isprintable() for name, value in metadata.items()
+    ):
+        raise InvalidArgumentError(
+            f"metadata has names like those of variables, and at most {METADATA_MAX_BYTES} bytes"
+        )
+    return metadata
+
+
+def _policies(given: object) -> list[Policy]:
+    try:
+        policies = msgspec.convert(given, list[Policy])
+    except msgspec.ValidationError:
+        raise InvalidArgumentError("A policy has an id, and start, expiry and permission as texts") from None
+    if fault := fault_of(policies):
+        raise InvalidArgumentError(fault)
+    return policies

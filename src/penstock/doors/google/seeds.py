@@ -1,0 +1,179 @@
+"""What a seed says of a topic or subscription in Pub/Sub's own words, and of schemas.
+
+Only what the broker does not know is written so: push, destinations, transforms, schema settings. Fields have their
+names of the .proto files; a duration is `"10s"`, a number of seconds, or {"seconds": 10}.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from google.protobuf import json_format
+
+from penstock.doors.google.destinations import VERSION, check_destinations, fill_version
+from penstock.doors.google.endpoints import Endpoints
+from penstock.doors.google.errors import CallError
+from penstock.doors.google.messages import POOL, Schema, Subscription, Topic, response
+from penstock.doors.google.schemas import KIND, REVISIONS_MAX, check_definition
+from penstock.doors.google.subscriptions import BROKERS as OF_SUBSCRIPTIONS
+from penstock.doors.google.topics import BROKERS as OF_TOPICS
+from penstock.doors.google.topics import EXTRAS, check_transforms, kept_settings, settings_to_keep
+from penstock.errors import InvalidArgumentError
+
+KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "topic": (Topic, OF_TOPICS),
+    "subscription": (Subscription, OF_SUBSCRIPTIONS),
+}
+_DURATION = "google.protobuf.Duration"
+_Revisions = response("ListSchemaRevisionsResponse")
+
+
+class Seeds:
+    """The part of the pubsub door in a seed."""
+
+    keys = frozenset({EXTRAS})
+    schemas = KIND
+
+    def __init__(self, endpoints: Endpoints, now: Callable[[], int]) -> None:
+        self._endpoints = endpoints
+        self._now = now
+
+    def read(self, kind: str, given: Mapping[str, Any], project: str, options: Any) -> Mapping[str, str]:
+        message_kind, brokers = KINDS[kind]
+        for name in given:
+            if name in brokers:
+                raise InvalidArgumentError(f"{name} is not written here, but as an option of the {kind} itself")
+        with _refusals():
+            message = _parsed(message_kind, given)
+            check_transforms(message.message_transforms)
+            if kind == "topic":
+                _complete_schema(message, project)
+            else:
+                self._check_subscription(message, options)
+            kept = settings_to_keep(message, brokers)
+        return {EXTRAS: kept} if kept else {}
+
+    def _check_subscription(self, message: Any, options: Any) -> None:
+        message.enable_exactly_once_delivery = options.exactly_once  # they are checked together
+        fill_version(message.push_config, VERSION)
+        if message.push_config.push_endpoint:
+            self._endpoints.check(message.push_config.push_endpoint)
+        check_destinations(message)
+
+    def show(self, kind: str, extras: Mapping[str, str]) -> Mapping[str, Any]:
+        return _shown(kept_settings(dict(extras), KINDS[kind][0]))
+
+    def needs(self, kind: str, extras: Mapping[str, str]) -> list[tuple[str, str]]:
+        if kind != "topic" or EXTRAS not in extras:
+            return []
+        schema = kept_settings(dict(extras), Topic).schema_settings.schema
+        return [(KIND, schema)] if "/" in schema else []
+
+    # ------------------------------------------------------------------ schemas
+
+    def read_schema(self, name: str, given: Mapping[str, Any]) -> bytes:
+        """One revision, or a list of them, oldest first; each with the id that is given, or one from its content."""
+        revisions = given.get("revisions", [given])
+        if not isinstance(revisions, list) or not 1 <= len(revisions) <= REVISIONS_MAX:
+            raise InvalidArgumentError(f"A schema has a list of 1 to {REVISIONS_MAX} revisions")
+        if "revisions" in given and len(given) > 1:
+            raise InvalidArgumentError("A schema has revisions, or a type and a definition, not both")
+        with _refusals():
+            read = [_revision(name, each, self._now()) for each in revisions]
+        return bytes(_Revisions(schemas=read).SerializeToString())
+
+    def show_schema(self, body: bytes) -> Mapping[str, Any]:
+        shown = [_shown(_unnamed(each)) for each in _Revisions.FromString(body).schemas]
+        return {"revisions": shown}
+
+    def merge_schemas(self, known: bytes, wanted: bytes) -> bytes:
+        """The newest one that is wanted is added, unless it is the newest already."""
+        there, last = list(_Revisions.FromString(known).schemas), _Revisions.FromString(wanted).schemas[-1]
+        if _content(there[-1]) == _content(last):
+            return known
+        added = [*there, last][-REVISIONS_MAX:]
+        return bytes(_Revisions(schemas=added).SerializeToString())
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except CallError as error:
+        raise InvalidArgumentError(error.message) from None
+
+
+def _parsed(kind: Any, given: object) -> Any:
+    try:
+        return json_format.ParseDict(_with_durations(given, kind.DESCRIPTOR), kind(), descriptor_pool=POOL)
+    except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidArgumentError(f"Not as Pub/Sub has it: {str(error).splitlines()[0][:200]}") from None
+
+
+def _with_durations(given: Any, descriptor: Any) -> Any:
+    """Durations as JSON has them, however they were written."""
+    if not isinstance(given, Mapping):
+        return given
+    if descriptor.full_name == _DURATION:
+        return _duration(given)
+    fields, changed = descriptor.fields_by_name, dict(given)
+    for name, value in given.items():
+        inner = fields[name].message_type if name in fields else None
+        if inner is None or inner.GetOptions().map_entry:
+            continue
+        if inner.full_name == _DURATION:
+            changed[name] = _duration(value)
+        elif isinstance(value, list):
+            changed[name] = [_with_durations(each, inner) for each in value]
+        else:
+            changed[name] = _with_durations(value, inner)
+    return changed
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return f"{value.get('seconds', 0) + value.get('nanos', 0) / 1e9:.9f}s"
+    return value if isinstance(value, str) else f"{value:.9f}s"
+
+
+def _shown(message: Any) -> dict[str, Any]:
+    shown = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=POOL)
+    return dict(shown)
+
+
+def _complete_schema(topic: Any, project: str) -> None:
+    if not topic.HasField("schema_settings"):
+        return
+    settings = topic.schema_settings
+    if settings.schema and "/" not in settings.schema and not settings.schema.startswith("_"):
+        settings.schema = f"projects/{project}/schemas/{settings.schema}"
+    if not settings.schema or not settings.encoding:
+        raise InvalidArgumentError("schema_settings needs schema and encoding")
+
+
+def _revision(name: str, given: object, now: int) -> Any:
+    revision = _parsed(Schema, given)
+    check_definition(revision)
+    revision.name = name
+    if not revision.revision_id:
+        revision.revision_id = hashlib.sha256(_content(revision)).hexdigest()[:8]
+    if not revision.HasField("revision_create_time"):
+        revision.revision_create_time.FromNanoseconds(now)
+    return revision
+
+
+def _unnamed(revision: Any) -> Any:
+    revision.ClearField("name")
+    return revision
+
+
+def _content(revision: Any) -> bytes:
+    """What makes a revision another one."""
+    bare = Schema()
+    bare.CopyFrom(revision)
+    for name in ("name", "revision_id", "revision_create_time"):
+        bare.ClearField(name)
+    return bytes(bare.SerializeToString(deterministic=True))

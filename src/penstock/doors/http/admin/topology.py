@@ -1,0 +1,119 @@
+"""The topology as one document: what is there, and what should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Protocol
+
+import msgspec
+
+from penstock.doors.http.admin.calls import Call, Route, project_name
+from penstock.errors import UnavailableError
+
+Items = list[dict[str, Any]]
+
+
+class Finding(Protocol):
+    """What becomes of one part of a document."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+class Plan(Protocol):
+    @property
+    def findings(self) -> Sequence[Finding]: ...
+
+    @property
+    def messages(self) -> int: ...
+
+
+class Topologies(Protocol):
+    """What reads and makes topologies; the assembly hands it in."""
+
+    async def document(self, project: str | None = None) -> Mapping[str, Any]: ...
+
+    async def apply(self, document: Mapping[str, Any], *, update: bool = False, dry_run: bool = False) -> Plan: ...
+
+
+class TopologyQuery(msgspec.Struct, forbid_unknown_fields=True):
+    project: Annotated[str, msgspec.Meta(description="Only of this project.")] = ""
+
+
+class Topology(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """As a seed file has it: docs/seeding.md."""
+
+    project: Annotated[str, msgspec.Meta(description="Of names that are short and say no other.")] = ""
+    schemas: Items = []
+    topics: Items = []
+    queues: Items = []
+    subscriptions: Items = []
+
+
+class WantedTopology(Topology, forbid_unknown_fields=True, omit_defaults=True):
+    update: Annotated[bool, msgspec.Meta(description="Change what is there and differs.")] = False
+    dry_run: Annotated[bool, msgspec.Meta(description="Only say what would be done.")] = False
+
+
+class Part(msgspec.Struct, omit_defaults=True):
+    kind: str
+    name: str
+    reason: str = ""
+
+
+class Outcome(msgspec.Struct):
+    created: list[Part]
+    changed: list[Part]
+    unchanged: list[Part]
+    conflicts: list[Part]
+    messages: Annotated[int, msgspec.Meta(ge=0, description="First messages that were published.")]
+    dry_run: bool
+
+
+async def show_topology(call: Call[TopologyQuery, None]) -> Topology:
+    project = call.query.project
+    return Topology(**await _topologies(call).document(project_name(project) if project else None))
+
+
+async def apply_topology(call: Call[Any, WantedTopology]) -> Outcome:
+    body = call.body
+    document = {name: value for name in Topology.__struct_fields__ if (value := getattr(body, name))}
+    plan = await _topologies(call).apply(document, update=body.update, dry_run=body.dry_run)
+    outcome = Outcome([], [], [], [], plan.messages, body.dry_run)
+    lists = {
+        "created": outcome.created,
+        "changed": outcome.changed,
+        "unchanged": outcome.unchanged,
+        "conflict": outcome.conflicts,
+    }
+    for each in plan.findings:
+        lists[each.what].append(Part(each.kind, each.name, each.reason))
+    return outcome
+
+
+def _topologies(call: Call[Any, Any]) -> Topologies:
+    if call.context.topologies is None:
+        raise UnavailableError("This server has no topology to show")
+    return call.context.topologies
+
+
+ROUTES = (
+    Route("GET", "/topology", show_topology, "Everything but messages, as one document.", Topology, TopologyQuery),
+    Route(
+        "POST",
+        "/topology",
+        apply_topology,
+        "Make what is missing; all or nothing, if the document is wrong.",
+        Outcome,
+        body=WantedTopology,
+    ),
+)

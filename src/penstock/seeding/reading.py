@@ -1,0 +1,293 @@
+"""From a document, as files and the admin API have it, to a topology; what is wrong is told with its place."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from penstock.broker.filters import compile_filter
+from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+from penstock.broker.topology import check_name, check_subscription_options
+from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, TOPICS, full_name, parts_of, subscription_name
+from penstock.engine import options as o
+from penstock.errors import InvalidArgumentError, PenstockError
+from penstock.seeding.topology import (
+    SUBSCRIPTION,
+    TOPIC,
+    Document,
+    Place,
+    QueueSeed,
+    SeedError,
+    SubscriptionSeed,
+    TopicSeed,
+    Topology,
+    Vendors,
+    shown_place,
+)
+
+T = TypeVar("T", TopicOptions, SubscriptionOptions)
+
+PARTS = ("schemas", "topics", "queues", "subscriptions")
+SCHEMAS = "schemas"
+ITEMS_MAX, MESSAGES_MAX = 10_000, 1000
+ORDERING_WINDOW = 1000  # messages of one key outstanding at a time, as for subscriptions that Pub/Sub clients make
+
+MISSING = "What Pub/Sub alone has needs its packages: install penstock[google]"
+
+MESSAGE_KEYS = {"data", "data_base64", "attributes", "ordering_key", "delay_seconds", "ttl_seconds"}
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidArgumentError(f"{name} must be a whole number, at least 0")
+    return value
+
+
+_EXTRAS = {"extras": o.Option(o.strings, "extras")}
+TOPIC_OPTIONS = o.Options(
+    "option of a topic",
+    {
+        "labels": o.Option(o.strings, "labels"),
+        "retention_seconds": o.Option(o.seconds, "retention_seconds"),
+        "retention_bytes": o.Option(_whole, "retention_bytes"),
+        **_EXTRAS,
+    },
+)
+SUBSCRIPTION_OPTIONS = o.Options(
+    "option of a subscription",
+    {
+        **o.SUBSCRIPTION.options,
+        "strict_receipts": o.Option(o.flag, "strict_receipts"),
+        "ordering_window": o.Option(o.count, "ordering_window"),
+        "expired_topic": o.Option(o.text, "expired_topic"),
+        **_EXTRAS,
+    },
+    unknown_part="Unknown part of {0}: {1}",
+)
+
+
+def default_options(*, ordering: bool, exactly_once: bool) -> SubscriptionOptions:
+    """A subscription of a seed is like one that a Pub/Sub client makes, but that it does not expire."""
+    return SubscriptionOptions(
+        strict_receipts=exactly_once,
+        exactly_once=exactly_once,
+        ordering=ordering,
+        ordering_window=ORDERING_WINDOW if ordering else 1,
+    )
+
+
+def check_parts(document: Mapping[str, Any]) -> None:
+    for key in document:
+        if key not in (*PARTS, "project"):
+            raise SeedError((key,), f"There is no such part; a topology has project, {', '.join(PARTS)}")
+
+
+@contextmanager
+def at(place: Place) -> Iterator[None]:
+    """What is refused inside is refused with its place."""
+    try:
+        yield
+    except SeedError:
+        raise
+    except PenstockError as error:
+        raise SeedError(place, error.message) from None
+
+
+class Reader:
+    def __init__(self, default_project: str, vendors: Vendors) -> None:
+        self._default = default_project
+        self._vendors = vendors.by_name
+        self._schema_vendor = vendors.schemas
+
+    def read(self, document: Mapping[str, Any]) -> Topology:
+        check_parts(document)
+        project = self._project(document, self._default, ())
+        items = {part: list(_items(document, part)) for part in PARTS}
+        if sum(map(len, items.values())) > ITEMS_MAX:
+            raise SeedError((), f"A topology may have at most {ITEMS_MAX} topics, subscriptions, queues and schemas")
+        topology = Topology(
+            [self._schema(place, each, project) for place, each in items["schemas"]],
+            [self._topic(place, each, project) for place, each in items["topics"]],
+            [self._queue(place, each, project) for place, each in items["queues"]],
+            [self._subscription(place, each, project) for place, each in items["subscriptions"]],
+        )
+        _check_once([(each.name, each.place) for each in topology.schemas])
+        _check_once([(each.name, each.place) for each in topology.all_topics()])
+        readers = [*topology.subscriptions, *(queue.subscription for queue in topology.queues)]
+        _check_once([(each.name, each.place) for each in readers])
+        return topology
+
+    # ------------------------------------------------------------------ items
+
+    def _schema(self, place: Place, given: Mapping[str, Any], project: str) -> Document:
+        name = self._name(given, SCHEMAS, self._project(given, project, place), place)
+        if self._schema_vendor is None:
+            raise SeedError(place, MISSING)
+        with at(place):
+            body = self._schema_vendor.read_schema(name, _without(given, "name", "project"))
+        return Document(self._schema_vendor.schemas, name, body, place)
+
+    def _topic(self, place: Place, given: Mapping[str, Any], project: str) -> TopicSeed:
+        project = self._project(given, project, place)
+        name = self._name(given, TOPICS, project, place)
+        own = _without(given, "name", "project", "messages")
+        options, names = self._options(place, own, TOPIC_OPTIONS, TopicOptions())
+        options, names = self._with_extras(place, TOPIC, given, project, options, names)
+        return TopicSeed(name, options, names, _drafts(given, place), place)
+
+    def _subscription(self, place: Place, given: Mapping[str, Any], project: str) -> SubscriptionSeed:
+        project = self._project(given, project, place)
+        name = self._name(given, SUBSCRIPTIONS, project, place)
+        if "topic" not in given:
+            raise SeedError(place, "A subscription needs the topic that it reads")
+        project = parts_of(name, SUBSCRIPTIONS)[0]
+        topic = self._name(given, TOPICS, project, place, key="topic")
+        own = _without(given, "name", "project", "topic", "start")
+        options, names = self._reading(place, own, project, SubscriptionOptions(strict_receipts=False))
+        options, names = self._with_extras(place, SUBSCRIPTION, given, project, options, names)
+        return SubscriptionSeed(name, topic, options, names, _starts_at_head(given, place), place)
+
+    def _queue(self, place: Place, given: Mapping[str, Any], project: str) -> QueueSeed:
+        """Options of a queue are those of its subscription, and what a door has to say is about its topic."""
+        topics = ("name", "project", "messages", *self._vendors)
+        topic = self._topic(place, {name: given[name] for name in topics if name in given}, project)
+        options, names = self._reading(place, _without(given, *topics), parts_of(topic.name)[0], QUEUE_OPTIONS)
+        name = subscription_name(*parts_of(topic.name))
+        return QueueSeed(topic, SubscriptionSeed(name, topic.name, options, names, at_head=True, place=place))
+
+    # ------------------------------------------------------------------ parts of items
+
+    def _reading(
+        self, place: Place, given: Mapping[str, Any], project: str, start: SubscriptionOptions
+    ) -> tuple[SubscriptionOptions, frozenset[str]]:
+        """The options of a subscription, with the topics they name in full."""
+        options, names = self._options(place, given, SUBSCRIPTION_OPTIONS, start)
+        default = default_options(ordering=options.ordering, exactly_once=options.exactly_once)
+        for key in ("strict_receipts", "ordering_window"):
+            if key not in names:
+                options = replace(options, **{key: getattr(default, key)})
+        with at((*place, "dead_letter_policy")):
+            dead = options.dead_letter_topic and full_name(project, TOPICS, options.dead_letter_topic)
+        with at((*place, "expired_topic")):
+            expired = options.expired_topic and full_name(project, TOPICS, options.expired_topic)
+        options = replace(options, dead_letter_topic=dead, expired_topic=expired)
+        with at((*place, "filter")):
+            compile_filter(options.filter)
+        with at(place):
+            check_subscription_options(options)
+        return options, names
+
+    def _options(
+        self, place: Place, given: Mapping[str, Any], known: o.Options, options: T
+    ) -> tuple[T, frozenset[str]]:
+        """One after the other, so that what is wrong has its place; and the fields that were given."""
+        fields = set()
+        for name, value in _without(given, *self._vendors).items():
+            with at((*place, name)):
+                options = known.read({name: value}, options)
+            fields |= {
+                kept_in
+                for kept_in, each in known.options.items()
+                if name in (each.name, each.alias) or each.name.startswith(f"{name}.")
+            }
+        return options, frozenset(fields)
+
+    def _with_extras(
+        self, place: Place, kind: str, given: Mapping[str, Any], project: str, options: T, names: frozenset[str]
+    ) -> tuple[T, frozenset[str]]:
+        """The options with what the doors keep about a resource."""
+        extras = dict(options.extras)
+        for name, vendor in self._vendors.items():
+            if name in given:
+                if vendor is None:
+                    raise SeedError((*place, name), MISSING)
+                with at((*place, name)):
+                    extras |= vendor.read(kind, _table(given[name], (*place, name)), project, options)
+                names |= {"extras"}
+        return replace(options, extras=extras), names
+
+    def _project(self, given: Mapping[str, Any], default: str, place: Place) -> str:
+        project = given.get("project", default)
+        if not isinstance(project, str) or not project or "/" in project or not project.isprintable():
+            raise SeedError((*place, "project"), "A project is a name without slashes")
+        return project
+
+    def _name(self, given: Mapping[str, Any], kind: str, project: str, place: Place, key: str = "name") -> str:
+        name = given.get(key)
+        if not isinstance(name, str) or not name:
+            raise SeedError((*place, key) if key in given else place, f"A {key} is needed, as text")
+        with at((*place, key)):
+            full = full_name(project, kind, name)
+            check_name(full)
+        return full
+
+
+# ---------------------------------------------------------------------- values
+
+
+def _items(document: Mapping[str, Any], part: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    items = document.get(part, [])
+    if not isinstance(items, list):
+        raise SeedError((part,), f"{part} must be a list; in TOML: [[{part}]]")
+    for number, each in enumerate(items):
+        yield (part, number), _table(each, (part, number))
+
+
+def _table(value: object, place: Place) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SeedError(place, "A table of names and values is expected here")
+    return value
+
+
+def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in names}
+
+
+def _starts_at_head(given: Mapping[str, Any], place: Place) -> bool:
+    start = given.get("start", "end")
+    if start not in ("end", "beginning"):
+        raise SeedError((*place, "start"), "start must be end or beginning")
+    return bool(start == "beginning")
+
+
+def _drafts(given: Mapping[str, Any], place: Place) -> tuple[Draft, ...]:
+    messages, place = given.get("messages", []), (*place, "messages")
+    if not isinstance(messages, list):
+        raise SeedError(place, "messages must be a list of texts or tables")
+    if len(messages) > MESSAGES_MAX:
+        raise SeedError(place, f"A topic may have at most {MESSAGES_MAX} first messages")
+    return tuple(_draft(each, (*place, number)) for number, each in enumerate(messages))
+
+
+def _draft(given: object, place: Place) -> Draft:
+    table = {"data": given} if isinstance(given, str) else _table(given, place)
+    if unknown := [key for key in table if key not in MESSAGE_KEYS]:
+        raise SeedError((*place, unknown[0]), f"There is no such part of a message: {unknown[0]}")
+    if "data" in table and "data_base64" in table:
+        raise SeedError(place, "data and data_base64 exclude each other")
+    with at(place):
+        try:
+            encoded = o.text(table.get("data_base64", ""), "data_base64")
+            data = (
+                o.text(table["data"], "data").encode() if "data" in table else base64.b64decode(encoded, validate=True)
+            )
+        except ValueError:
+            raise SeedError(place, "The data of a message is text, or Base64 in data_base64") from None
+        return Draft(
+            data,
+            o.strings(table.get("attributes", {}), "attributes"),
+            o.text(table.get("ordering_key", ""), "ordering_key"),
+            o.seconds(table.get("delay_seconds", 0), "delay_seconds"),
+            o.seconds(table.get("ttl_seconds", 0), "ttl_seconds"),
+        )
+
+
+def _check_once(named: Sequence[tuple[str, Place]]) -> None:
+    seen: dict[str, Place] = {}
+    for name, place in named:
+        if name in seen:
+            raise SeedError(place, f"{name} is there already, at {shown_place(seen[name])}")
+        seen[name] = place

@@ -1,0 +1,35 @@
+"""Seeding, as the server and its admin API use it: what is there as a document, and a document made to be there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from penstock.engine.port import Queue
+from penstock.seeding.applying import Applying, Plan
+from penstock.seeding.reading import Reader
+from penstock.seeding.showing import Show
+from penstock.seeding.topology import Vendors
+
+
+class Seeding:
+    def __init__(self, queue: Queue, default_project: str, open_vendors: Callable[[], Vendors]) -> None:
+        """`open_vendors` is called when the first seed comes: most servers never see one."""
+        self._queue = queue
+        self._project = default_project
+        self._open_vendors = open_vendors
+
+    @cached_property
+    def _vendors(self) -> Vendors:
+        return self._open_vendors()
+
+    async def document(self, project: str | None = None) -> dict[str, Any]:
+        """The topology of one project, or of all."""
+        return await Show(self._queue, project or self._project, self._vendors).document(project)
+
+    async def apply(self, document: Mapping[str, Any], *, update: bool = False, dry_run: bool = False) -> Plan:
+        """SeedError says what is wrong, and where; nothing was changed then."""
+        topology = Reader(self._project, self._vendors).read(document)
+        applying = Applying(self._queue, self._vendors, update=update)
+        return await (applying.plan(topology) if dry_run else applying.apply(topology))

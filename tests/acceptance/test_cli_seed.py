@@ -1,0 +1,113 @@
+"""`penstock seed` on a real server: files in, files out, and what is wrong with one by its line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.command_line import CommandLine
+from tests.server_process import ServerProcess
+
+SEED = """\
+project = "shop"
+
+[[topics]]
+name = "orders"
+messages = ["one espresso"]
+
+[[subscriptions]]
+name = "billing"
+topic = "orders"
+ack_deadline_seconds = 30
+[subscriptions.pubsub.push_config]
+push_endpoint = "https://example.com/push"
+
+[[queues]]
+name = "jobs"
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[CommandLine]:
+    with ServerProcess(tmp_path, "--memory", doors=["http", "pubsub"]) as server:
+        yield CommandLine(server, tmp_path)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "seed.toml"
+    path.write_text(SEED)
+    return path
+
+
+def test_a_file_is_planned_made_and_written_again(command: CommandLine, file: Path, tmp_path: Path) -> None:
+    planned = command("seed", str(file), "--dry-run")
+    assert planned.lines == [
+        "created\ttopic\tprojects/shop/topics/orders\t",
+        "created\tqueue\tprojects/shop/topics/jobs\t",
+        "created\tsubscription\tprojects/shop/subscriptions/billing\t",
+    ]
+    assert command("topics", "ls").lines == []
+    assert command("seed", str(file)).lines == planned.lines
+    assert command("seed", str(file)).lines == []
+    (outcome,) = command("seed", str(file), "--json").records
+    assert (len(outcome["unchanged"]), outcome["messages"]) == (3, 0)
+
+    written = command("seed", "--from-server", "--project", "shop").out
+    expected = tomllib.loads(SEED)
+    del expected["topics"][0]["messages"]
+    push = expected["subscriptions"][0]["pubsub"]["push_config"]
+    push["attributes"] = {"x-goog-version": "v1"}
+    assert tomllib.loads(written) == expected
+    copy = tmp_path / "copy.toml"
+    assert command("seed", "--from-server", str(copy)).err == f"Wrote {copy}\n"
+    assert command("seed", str(copy)).lines == []
+    assert "needs --yes" in command.refused("seed", "--from-server", str(copy), code=2)
+    command("seed", "--from-server", str(copy), "--yes", "--json")
+    assert command("seed", "-", stdin=copy.read_text()).lines == []
+
+
+def test_what_differs_is_left_unless_asked(command: CommandLine, file: Path) -> None:
+    command("seed", str(file))
+    file.write_text(SEED.replace("= 30", "= 45"))
+    left = command("seed", str(file), code=5)
+    assert left.lines == ["left as it is\tsubscription\tprojects/shop/subscriptions/billing\tack_deadline_seconds"]
+    with command.terminal("seed", str(file), "--update") as terminal:
+        code, text = terminal.end()
+    assert code == 0
+    assert "0 created, 1 changed, 0 left as it is, 2 unchanged, 0 messages published." in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("= 30", "= 3000", "line 10: Ack deadline must be between 1 and 600 seconds"),
+        ("= 30", "= = 30", "line 10: not valid TOML: Invalid value"),
+        ('topic = "orders"', 'topic = "ordres"', "line 9: There is no topic projects/shop/topics/ordres"),
+        ("https://", "ftp://", "line 11: Unsupported push_endpoint: it is not an http or https URL."),
+        ("[[queues]]", "[[queue]]", "line 14: There is no such part"),
+    ],
+)
+def test_a_wrong_file_names_the_line_and_changes_nothing(
+    command: CommandLine, file: Path, old: str, new: str, sentence: str
+) -> None:
+    file.write_text(SEED.replace(old, new))
+    assert sentence in command.refused("seed", str(file), code=2)
+    assert command("topics", "ls").lines == []
+
+
+def test_variables_are_read_where_they_are_asked_for(command: CommandLine) -> None:
+    variables = {"PUBSUB_PROJECT1": "company-dev,invoices:invoice-calculator"}
+    assert len(command("seed", "env", **variables).lines) == 2
+    assert command("seed", "env").lines == []
+    assert command.refused("seed", "env", code=2, PUBSUB_PROJECT1="x").startswith("PUBSUB_PROJECT1: expected PROJECT")
+
+
+def test_what_makes_no_sense_is_refused(command: CommandLine, file: Path) -> None:
+    assert "Give the FILE" in command.refused("seed", code=2)
+    assert "takes no --update" in command.refused("seed", "--from-server", "--update", code=2)
+    assert "cannot read the seed" in command.refused("seed", str(file.with_name("absent.toml")), code=2)
+    assert "Cannot write" in command.refused("seed", "--from-server", str(file.parent / "no" / "folder.toml"), code=2)

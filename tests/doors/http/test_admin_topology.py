@@ -1,0 +1,82 @@
+"""The topology as one document over the admin API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.doors.http.options import HttpOptions
+from tests.doors.http.harness import Harness
+
+SEED = {
+    "project": "demo",
+    "topics": [{"name": "orders", "retention_seconds": 60, "messages": ["one"]}],
+    "subscriptions": [{"name": "billing", "topic": "orders", "ack_deadline_seconds": 30}],
+    "queues": [{"name": "jobs", "azure": {"metadata": {"a": "b"}}}],
+}
+
+
+@pytest.fixture
+def admin() -> Iterator[Harness]:
+    with Harness() as harness:
+        yield harness
+
+
+def test_what_is_missing_is_made_and_shown_as_it_was_written(admin: Harness) -> None:
+    planned = admin.ask("POST", "/topology", {**SEED, "dry_run": True})
+    assert (planned.status, planned.json["dry_run"], planned.json["messages"]) == (200, True, 1)
+    assert admin.get("/topology") == {"project": "penstock"}
+    made = admin.ask("POST", "/topology", SEED).json
+    assert made["created"] == planned.json["created"]
+    assert [each["kind"] for each in made["created"]] == ["topic", "queue", "subscription"]
+    assert made["created"][2] == {"kind": "subscription", "name": "projects/demo/subscriptions/billing"}
+    again = admin.ask("POST", "/topology", SEED).json
+    assert (again["created"], again["unchanged"], again["messages"]) == ([], made["created"], 0)
+    shown = admin.get("/topology", project="demo")
+    assert shown == {**SEED, "topics": [{"name": "orders", "retention_seconds": 60}]}
+    everything = admin.get("/topology")
+    assert everything["topics"] == [{"name": "orders", "project": "demo", "retention_seconds": 60}]
+
+
+def test_what_differs_is_left_or_changed(admin: Harness) -> None:
+    admin.post("/topology", SEED)
+    other = {**SEED, "subscriptions": [{"name": "billing", "topic": "orders", "ack_deadline_seconds": 40}]}
+    (conflict,) = admin.ask("POST", "/topology", other).json["conflicts"]
+    name = "projects/demo/subscriptions/billing"
+    assert conflict == {"kind": "subscription", "name": name, "reason": "ack_deadline_seconds"}
+    changed = admin.ask("POST", "/topology", {**other, "update": True}).json
+    assert (changed["changed"], changed["conflicts"]) == ([conflict], [])
+    assert admin.get("/topology", project="demo")["subscriptions"][0]["ack_deadline_seconds"] == 40
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"tpoics": []}, "Unknown field: tpoics"),
+        ({"topics": [5]}, "topics[0] must be an object"),
+        (
+            {"topics": [{"name": "ok"}, {"name": "x", "colour": 1}]},
+            "topics[1].colour: Unknown option of a topic: colour",
+        ),
+        ({"topics": [{"name": "ok"}], "queues": [{}]}, "queues[0]: A name is needed, as text"),
+        ({"topics": [{"name": "t", "pubsub": {}}]}, "topics[0].pubsub: What Pub/Sub alone has needs its packages"),
+        ({"schemas": [{"name": "s"}]}, "schemas[0]: What Pub/Sub alone has needs its packages"),
+        ({"update": 5}, "update must be true or false"),
+    ],
+)
+def test_a_wrong_document_changes_nothing(admin: Harness, body: dict[str, object], sentence: str) -> None:
+    answer = admin.ask("POST", "/topology", body)
+    assert (answer.status, answer.sentence[: len(sentence)]) == (400, sentence)
+    assert admin.get("/topology") == {"project": "penstock"}
+
+
+def test_a_project_that_is_none(admin: Harness) -> None:
+    assert admin.ask("GET", "/topology?project=a/b").sentence == "A project is a name without slashes"
+
+
+def test_who_may_only_read_gets_the_document_and_changes_nothing() -> None:
+    with Harness(HttpOptions(tokens=("all",), read_tokens=("some",))) as admin:
+        reading = {"Authorization": "Bearer some"}
+        assert admin.ask("GET", "/topology", headers=reading).status == 200
+        assert admin.ask("POST", "/topology", SEED, headers=reading).status == 403
