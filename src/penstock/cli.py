@@ -31,6 +31,8 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "stats": Listed("statistics:stats", "Show totals and rates of the server."),
         "top": Listed("top:top", "Show live what the server does, like the tool of that name."),
         "lag": Listed("statistics:lag", "Show which subscriptions are behind, the furthest first."),
+        "info": Listed("about:info", "Show what runs: version, doors, store, durability."),
+        "settings": Listed("about:settings", "Show every setting as it is in force; secrets are hidden."),
         "health": Listed("health:health", "Say in one line whether the server is well."),
     },
     "Messages": {
@@ -49,6 +51,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "subs": Listed("subscriptions:app", "List, create, show, change and delete subscriptions; leases; acks."),
         "queues": Listed("queues:app", "List, create, show and delete queues."),
         "snapshots": Listed("seeking:app", "Snapshots of subscriptions: list, create, show, delete."),
+        "projects": Listed("projects:app", "List projects; snapshots of all of a project, and the way back."),
     },
     "The server": {
         "serve": Listed("serve:serve", "Run the server."),

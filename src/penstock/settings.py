@@ -39,7 +39,17 @@ PREFIX = "PENSTOCK_"
 # Variables of ours that are no settings of the server: where its settings file is, and what its clients read.
 OTHER_VARIABLES = frozenset(
     PREFIX + name
-    for name in ("CONFIG", "ADDRESS", "TOKEN", "TOKEN_FILE", "CONTEXT", "TEXT_ADDRESS", "FLIGHT_ADDRESS", "NIGHTLY")
+    for name in (
+        "CONFIG",
+        "ADDRESS",
+        "TOKEN",
+        "TOKEN_FILE",
+        "CONTEXT",
+        "PROJECT",
+        "TEXT_ADDRESS",
+        "FLIGHT_ADDRESS",
+        "NIGHTLY",
+    )
 )
 # Kubernetes gives every container the addresses of services as variables; those of a service named penstock, or
 # penstock-http, begin as ours do.

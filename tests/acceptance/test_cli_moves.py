@@ -54,6 +54,7 @@ def test_dead_letters_go_back(command: CommandLine, name: str, dead: str) -> Non
     assert command("pull", f"{name}-s", "-n", "10", "--ack").lines == ["zero", "one", "two"]
     (first, *_) = command("peek", dead, "--sub", "-J").records
     assert command("redrive", dead, "--id", first["id"], "-y", "-J").records[0]["moved"] == 1
+    assert command("redrive", dead, "--where", "$.a", "--dry-run").lines[0] == "Would move 0, would leave 2"
     assert command("redrive", dead, "--text", "four", "--rate", "100", "-y").lines[0] == "Moved 1, left 1, unknown 0"
     moves = command("moves", "ls").lines
     assert [line.split("\t")[1] for line in moves[-3:]] == ["done"] * 3

@@ -174,6 +174,35 @@ def test_health_waits_for_a_server_that_starts(tmp_path: Path) -> None:
             assert health.wait(60) == 0
 
 
+def test_what_runs_and_how_it_is_set_is_shown(command: CommandLine) -> None:
+    lines = command("info").lines
+    assert any(line.startswith("durability.sentence\tEverything is in memory") for line in lines)
+    doors = {line.split("\t")[1]: line.split("\t")[3] for line in lines if line.startswith("door\t")}
+    assert {"http", "azure", "text", "pubsub"} <= {name for name, state in doors.items() if state == "open"}
+    assert command("info", "-J").records[0]["default_project"] == "penstock"
+    with command.terminal("info") as terminal:
+        assert "text door            127.0.0.1:" in terminal.end()[1]
+    assert command("settings", "memory").lines[0].split("\t")[:3] == ["memory", "true", "false"]
+    assert "memory" in {line.split("\t")[0] for line in command("settings", "--changed").lines}
+    assert command.refused("settings", "colour", code=3) == "There is no setting colour"
+
+
+def test_a_project_is_remembered_and_restored(command: CommandLine) -> None:
+    project = ("--project", f"p-{uuid.uuid4().hex[:8]}")
+    command("queues", "create", "q", *project)
+    command("publish", "q", "a", "b", "c", *project)
+    assert [project[1], "1", "1", "3"] in [line.split("\t") for line in command("projects", "ls").lines]
+    assert command("projects", "snapshot", "then", *project).out == f"Remembered 1 subscriptions of {project[1]}\n"
+    command("pull", "q", "-n", "2", "--ack", *project)
+    assert command("projects", "snapshots", *project).lines[0].startswith("then\t1\t1\t")
+    assert command("projects", "restore", "then", "-n", *project).lines[0].startswith("Would do: 1 restored, ")
+    assert "needs --yes" in command.refused("projects", "restore", "then", *project, code=2)
+    assert command("projects", "restore", "then", "-y", *project).lines[0].startswith("1 restored, 0 made again")
+    assert command("pull", "q", "-n", "5", *project).lines == ["a", "b", "c"]
+    command("projects", "forget", "then", "--yes", *project)
+    assert "not found" in command.refused("projects", "restore", "then", "-y", *project, code=3)
+
+
 def test_top_is_live_and_takes_keys(command: CommandLine, name: str) -> None:
     with command.terminal("top", "--every", "100ms", columns=100, lines=30) as terminal:
         terminal.until(r"published .*/s.*delivered")

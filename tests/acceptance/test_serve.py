@@ -207,9 +207,12 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
         "fastavro",
         "google",
         "grpc",
+        "asyncio",
         "httptools",
+        "msgspec",
         "pyarrow",
         "pyspark",
+        "rich",
         "uvloop",
     }
 

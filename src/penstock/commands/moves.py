@@ -15,7 +15,7 @@ from penstock.commands.help import Commands
 from penstock.commands.output import Column, count, moment, rate
 from penstock.commands.progress import Progress
 from penstock.commands.questions import ask
-from penstock.commands.session import DryRun, Filter, Session, Subscription, Text, Yes, on_server, path_of
+from penstock.commands.session import DryRun, Filter, JsonPath, Session, Subscription, Text, Yes, on_server, path_of
 
 app = Commands("Moves and redrives: list, show, stop.")
 
@@ -64,6 +64,7 @@ def redrive(
     ] = None,
     filter_: Filter = None,
     text: Text = None,
+    where: JsonPath = None,
     ids: Ids = None,
     most: Most = 0,
     rate: Rate = 0,
@@ -77,7 +78,8 @@ def redrive(
     also when the server or this command is killed in the middle and the redrive is started again. The exit code is 5
     when something that was chosen could not be moved.
     """
-    _run(session, {"from": subscription, "to": to}, filter_, text, ids, most, rate, detach, dry_run, yes)
+    choice = {"filter": filter_ or "", "text": text or "", "json": where or "", "ids": ids or [], "max": most}
+    _run(session, {"from": subscription, "to": to, **choice}, rate, detach=detach, dry_run=dry_run, yes=yes)
 
 
 @on_server
@@ -88,6 +90,7 @@ def move(
     *,
     filter_: Filter = None,
     text: Text = None,
+    where: JsonPath = None,
     ids: Ids = None,
     most: Most = 0,
     rate: Rate = 0,
@@ -99,30 +102,19 @@ def move(
 
     Each is published there and then acked here, once also when it is broken off and started again.
     """
-    _run(session, {"from": subscription, "to": to}, filter_, text, ids, most, rate, detach, dry_run, yes)
+    choice = {"filter": filter_ or "", "text": text or "", "json": where or "", "ids": ids or [], "max": most}
+    _run(session, {"from": subscription, "to": to, **choice}, rate, detach=detach, dry_run=dry_run, yes=yes)
 
 
-def _run(
-    session: Session,
-    ends: dict[str, Any],
-    filter_: str | None,
-    text: str | None,
-    ids: list[str] | None,
-    most: int,
-    rate: float,
-    detach: bool,
-    dry_run: bool,
-    yes: bool,
-) -> None:
-    choice = {"filter": filter_ or "", "text": text or "", "ids": ids or [], "max": most}
-    seen = session.create("/moves", {**ends, **choice, "dry_run": True})
+def _run(session: Session, move: dict[str, Any], rate: float, *, detach: bool, dry_run: bool, yes: bool) -> None:
+    seen = session.create("/moves", {**move, "dry_run": True})
     if dry_run:
         return _show_preview(session, seen)
     if not seen["would_move"]:
         return session.output.say(f"There is nothing to move; {seen['would_leave']:,} are left", seen)
     about = "" if seen["complete"] else "at least "
     ask(f"Move {about}{seen['would_move']:,} messages to {_places(seen)}?", yes)
-    started = session.create("/moves", {**ends, **choice, "rate": rate})
+    started = session.create("/moves", {**move, "rate": rate})
     if detach:
         return session.output.say(started["id"], started)
     try:
