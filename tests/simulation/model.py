@@ -203,6 +203,16 @@ class Model:
                 del subscription.queue[copy.message.offset]
         return taken
 
+    def lease_at(self, name: str, offsets: list[int]) -> list[Copy]:
+        subscription = self.subscription(name)
+        if subscription.options.ordering:
+            raise RefusedError(9)
+        self.notice(subscription)
+        chosen = [copy for copy in subscription.alive(self.now) if copy.message.offset in offsets and not copy.leased]
+        for copy in chosen:
+            self._lease(copy, float("inf"))
+        return chosen
+
     def _is_passed(self, subscription: Subscription, copy: Copy) -> bool:
         """Whether it is dead and nothing keeps the subscription from seeing that: no earlier one of its key."""
         lane = [other for other in subscription.lane(copy) if not subscription.is_dead(other, self.now)]

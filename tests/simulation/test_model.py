@@ -26,6 +26,7 @@ from penstock import Draft, Limits, ManualClock, MessageQueue, Once, PenstockErr
 from penstock.broker.consuming import Delivery
 from penstock.broker.log import Sizes
 from penstock.broker.state import State
+from penstock.engine import commands
 from penstock.engine.commands import provide_queue
 from penstock.journal import codec
 from tests.conftest import NIGHTLY
@@ -218,6 +219,15 @@ class Machine(RuleBasedStateMachine):
         answers = self.both(
             lambda queue: queue.lease(name, limit, lease_seconds=seconds),
             lambda model: model.pull(name, limit, seconds),
+        )
+        if answers:
+            self._compare(*answers)
+
+    @rule(name=SUBSCRIPTIONS, offsets=st.lists(st.integers(0, 20), min_size=1, max_size=4))
+    def lease_at(self, name: str, offsets: list[int]) -> None:
+        answers = self.both(
+            lambda queue: queue._drive(lambda broker: commands.lease_at(broker, queue.engine.now, name, offsets)),
+            lambda model: model.lease_at(name, offsets),
         )
         if answers:
             self._compare(*answers)
