@@ -144,3 +144,17 @@ def test_messages_go_on_while_old_ones_are_forgotten(journal: Journal) -> None:
         journal.forget(1, max(0, step * 3 - 4))
         journal.maintain()
         assert journal.read(1, 0, step * 3 + 3) == messages(max(0, step * 3 - 4), step * 3 + 3)
+
+
+def test_a_journal_says_how_much_room_it_takes(journal: Journal) -> None:
+    """One that keeps what it was given has grown by it, and knows what is left."""
+    before = journal.sizes()
+    publish(journal, 1, 0, 500)
+    after = journal.sizes()
+    if journal.durable:
+        assert after.bytes > before.bytes > 0
+        assert after.wal_bytes <= after.bytes
+        assert after.free_bytes is not None
+        assert after.free_bytes > 0
+    else:
+        assert after == (0, 0, None)

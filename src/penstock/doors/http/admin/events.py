@@ -97,11 +97,11 @@ class Events:
 
     async def listen(self, client: Client) -> AsyncGenerator[bytes, None]:
         """Until the one who takes them leaves."""
-        if not self._clients:
-            await self._begin()
         self._clients.add(client)
         self._samples.watch(client.topics, client.subscriptions)
         try:
+            if not self._listeners:
+                await self._begin()
             yield event("hello", {"at": made_at(self._queue.clock.now()), "fields": _SERVER})
             while True:
                 yield await client.next()
@@ -111,13 +111,12 @@ class Events:
                 self._end()
 
     async def _begin(self) -> None:
-        self._end()
         self.loop = asyncio.get_running_loop()
-        self._names = {("topic", each.number): each.name for each in await self._queue.topics()}
-        self._names |= {("subscription", each.number): each.name for each in await self._queue.subscriptions()}
-        for kind in _KINDS:
-            self._listeners.append(self._queue.on([kind], partial(self._on_fact, kind)))
+        self._listeners = [self._queue.on([kind], partial(self._on_fact, kind)) for kind in _KINDS]
         logging.getLogger("penstock").addHandler(self._notices)
+        topics, subscriptions = await self._queue.topics(), await self._queue.subscriptions()
+        self._names |= {("topic", each.number): each.name for each in topics}
+        self._names |= {("subscription", each.number): each.name for each in subscriptions}
 
     def _end(self) -> None:
         for listener in self._listeners:
