@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.blocking_queue import MessageQueue
 from penstock.errors import UnavailableError
 from penstock.journal.memory import MemoryJournal
-from penstock.journal.port import BackupProgress, BackupReport, Journal, LogReader
+from penstock.journal.port import BackupProgress, BackupReport, Finding, Journal, LogReader
 
 if TYPE_CHECKING:
     from penstock.doors.port import Condition, Door, Recovery
@@ -76,6 +76,20 @@ def restore(
     from penstock.journal.sqlite import backup
 
     return backup.restore(Path(folder), Path(data), keep_identity=keep_identity, progress=progress)
+
+
+def examine_store(data: str | Path, deep: bool, progress: Callable[[int, int], None]) -> Iterator[Finding]:
+    """What there is to say of a store, in use or not; `progress` is told bytes done and bytes in all."""
+    from penstock.journal.sqlite import examining
+
+    return examining.examine(Path(data), deep=deep, now=time.time_ns(), progress=progress)
+
+
+def store_holder(data: str | Path) -> int | None:
+    """The process that has a store open; 0 if it cannot be told which."""
+    from penstock.journal.sqlite import examining
+
+    return examining.holder_of(Path(data))
 
 
 # ---------------------------------------------------------------------- the server

@@ -58,6 +58,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "backup": Listed("backup:backup", "Copy the whole store into a folder, while the server runs."),
         "restore": Listed("backup:restore", "Make a store of a backup."),
         "seed": Listed("seed:seed", "Make the topics, subscriptions, queues, schemas and first messages of a file."),
+        "doctor": Listed("doctor:doctor", "Check a store or a server: disk, clock, limits, who may come in."),
         "azurite": Listed("azurite:azurite", "Serve Azure queues alone, with Azurite's flags."),
         "bench": Listed("bench:bench", "Measure publishing and consuming through the text door."),
     },

@@ -159,6 +159,15 @@ class StoreRows(Protocol):
     def close(self) -> None: ...
 
 
+class Finding(NamedTuple):
+    """What a look at one thing gave."""
+
+    check: str
+    level: str  # "ok", "note", "problem"
+    found: str
+    advice: str = ""  # what to do, unless it is ok
+
+
 class BackupProgress(NamedTuple):
     step: str  # "copying", then "checking"
     bytes: int

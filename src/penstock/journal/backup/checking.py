@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +23,13 @@ class Recovery:
         self.crc = 0  # of the last facts
         self.at = 0
 
-    def begin(self, snapshot: Row, facts: Row) -> None:
-        """With the facts of the snapshot's own commit, which are in the state already."""
+    def begin(self, snapshot: Row, facts: Sequence[Row]) -> None:
+        """With the facts of the snapshot's own commit, the first of these, which are in the state already."""
         dump = open_snapshot(snapshot)
-        open_facts(facts)
-        if snapshot[0] != facts[0]:
+        if not facts or facts[0][0] != snapshot[0]:
             raise DamagedStoreError(f"The store is damaged: commit {snapshot[0]} is missing.")
-        self.state, self.commit, self.at, self.crc = State.load(dump), snapshot[0], dump.at, facts[1]
+        open_facts(facts[0])
+        self.state, self.commit, self.at, self.crc = State.load(dump), snapshot[0], dump.at, facts[0][1]
 
     def read(self, rows: Iterable[tuple[bytes, Row]]) -> None:
         """Of one file: it may begin with a snapshot, and goes on with facts."""
@@ -40,7 +40,7 @@ class Recovery:
             elif kind != FACTS_ROW:
                 raise DamagedStoreError("The store is damaged: a row of another kind is among its facts.")
             elif snapshot is not None:
-                self.begin(snapshot, row)
+                self.begin(snapshot, [row])
                 snapshot = None
             else:
                 self.add(row)

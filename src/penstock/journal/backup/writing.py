@@ -127,7 +127,7 @@ class _Copy:
         while (newest := self._rows.snapshot()) != snapshot:  # until no newer one came in between
             snapshot, facts = newest, self._rows.facts(newest[0] - 1)[:1] if newest else []
         if snapshot is not None:
-            self._recovery.begin(snapshot, *facts)
+            self._recovery.begin(snapshot, facts)
             self._state = self._create("state")
             self._state.add(SNAPSHOT_ROW, snapshot)
             self._state.add(FACTS_ROW, *facts)

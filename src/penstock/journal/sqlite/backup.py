@@ -37,7 +37,7 @@ from penstock.journal.sqlite.connection import SQL, open_writer
 from penstock.journal.sqlite.errors import Translation
 from penstock.journal.sqlite.folder import UNFINISHED, Folder, database_in
 from penstock.journal.sqlite.journal import SqliteJournal
-from penstock.journal.sqlite.mark import Mark
+from penstock.journal.sqlite.mark import read_mark
 from penstock.journal.sqlite.rows import SqliteRows
 
 NICENESS = 10
@@ -72,14 +72,10 @@ def _copy(data: Path, folder: Path, now: int, progress: ProgressTold, *, require
 
 
 def _require_mark(data: Path, commit: int) -> None:
-    mark = Mark(data / "mark")
-    try:
-        reading = mark.read()
-    finally:
-        mark.close()
-    if reading is not None and reading.seq > commit:
+    marked = read_mark(data / "mark")
+    if marked is not None and marked.seq > commit:
         raise FailedPreconditionError(
-            f"The store in {data} has lost its last {reading.seq - commit} commits; restore a backup, or go on without "
+            f"The store in {data} has lost its last {marked.seq - commit} commits; restore a backup, or go on without "
             "them: penstock serve --accept-loss."
         )
 

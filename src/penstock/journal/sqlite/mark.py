@@ -29,8 +29,8 @@ class Reading(NamedTuple):
 
 
 class Mark:
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    def __init__(self, path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> None:
+        self._file = os.open(path, flags, 0o600)
         self._turn = 0
 
     def read(self) -> Reading | None:
@@ -65,3 +65,15 @@ class Mark:
 def _slot(seq: int, clean: bool) -> bytes:
     body = _body.pack(_MAGIC, seq, clean)
     return body + _sum.pack(crc32(body))
+
+
+def read_mark(path: Path) -> Reading | None:
+    """What a mark says, for somebody who only looks."""
+    try:
+        mark = Mark(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return mark.read()
+    finally:
+        mark.close()
