@@ -16,7 +16,7 @@ LOCK := .venv-lock
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup serve test check bench pipeline nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest)
+.PHONY: help setup serve build test check bench pipeline nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest packages)
 
 help: ## this list
 	@echo "Penstock, a durable message broker. Targets:"
@@ -27,6 +27,9 @@ setup: $(DEV)/.stamp ## make .venv: the project, installed in place, and every t
 
 serve: $(SERVE)/.stamp ## run the server; flags in ARGS, as in: make serve ARGS="--memory"
 	@exec $(SERVE)/bin/penstock serve $(ARGS)
+
+build: $(DEV)/.stamp ## make the wheel and the source package, in dist
+	$(DEV)/bin/python -m hatchling build
 
 test: check ## everything a change must pass: check, then all tests but the nightly ones
 	$(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests --ignore tests/tidy $(ARGS)
@@ -44,7 +47,7 @@ pipeline: $(DEV)/.stamp ## a broker, traffic through every door, a pipeline on S
 	@$(DEV)/bin/python examples/pipelines/demo.py
 
 # Each part fits into an hour on two cores; the parts one after the other are the whole.
-NIGHTLY := doors journal model broker text soak spark oldest
+NIGHTLY := doors journal model broker text soak spark oldest packages
 PART ?= $(NIGHTLY)
 
 nightly: ## the long tests, with their large numbers; one part of them with PART=, as in: make nightly PART=journal
@@ -55,7 +58,7 @@ NIGHT = PENSTOCK_NIGHTLY=1 $(DEV)/bin/python -m pytest -n $(WORKERS) --dist work
 SIMULATION := tests/simulation
 
 nightly-doors: $(DEV)/.stamp # whatever no other part names, so that no test is forgotten
-	$(NIGHT) tests $(addprefix --ignore ,$(SIMULATION) tests/soak tests/spark)
+	$(NIGHT) tests $(addprefix --ignore ,$(SIMULATION) tests/soak tests/spark tests/packages)
 nightly-journal: $(DEV)/.stamp
 	$(NIGHT) $(SIMULATION)/journal
 nightly-model: $(DEV)/.stamp
@@ -70,6 +73,9 @@ nightly-spark: $(DEV)/.stamp
 	$(NIGHT) tests/spark
 nightly-oldest: $(OLDEST)/.stamp # every test of Spark, not only the long ones, on the oldest release we run on
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/spark $(ARGS)
+
+nightly-packages: $(DEV)/.stamp # the wheel in clean environments, with each extra, on every Python we name that is here
+	$(NIGHT) tests/packages
 
 # The resolver sees no local indexes, so that a lock holds what anybody can fetch, and no place it came from.
 COMPILE := PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_FIND_LINKS= $(LOCK)/bin/pip-compile --quiet --upgrade \

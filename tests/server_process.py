@@ -41,10 +41,11 @@ class ServerProcess:
         ports: Mapping[str, str] | None = None,
         command: Sequence[str] = ("penstock", "serve"),
         environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
         **settings: str,  # go through the environment
     ) -> None:
         self.folder = folder
-        self._command = [sys.executable, "-m", *command]
+        self._command = [python, "-m", *command]
         self._arguments = arguments
         self._environment = clean_environment(**settings) | dict(environment or {})
         self._ports = {} if doors is None else dict.fromkeys(DOORS, "off") | dict.fromkeys(doors, "0")
