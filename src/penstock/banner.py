@@ -7,6 +7,7 @@ from pathlib import Path
 
 from penstock.doors.port import Condition, Door, Recovery
 from penstock.settings import Settings, installed_version
+from penstock.wording import counted
 
 COLUMNS = 80
 _EXPORT = "export "  # a hint to paste into a shell: on a line of its own, which a terminal may fold but not cut
@@ -31,10 +32,6 @@ def banner(settings: Settings, doors: Sequence[Door], condition: Condition) -> s
 def recovery_sentence(found: Recovery) -> str:
     topics, messages = counted(found.topics, "topic"), counted(found.messages, "message")
     return f"{topics}, {messages} waiting, recovered in {found.milliseconds:,} ms"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _store(settings: Settings, recovered: Recovery) -> list[str]:

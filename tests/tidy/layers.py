@@ -17,7 +17,7 @@ from tests.tidy.sources import Module, dotted
 
 PUBLIC = "__init__"  # penstock/__init__.py: the public names
 
-BELOW_ENGINE = {"errors", "broker", "journal"}
+BELOW_ENGINE = {"errors", "wording", "broker", "journal"}
 BELOW_DOORS = BELOW_ENGINE | {"engine", "wire"}
 BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "seeding", "spark", "pubsub", "settings"}
 BELOW_CLI = BELOW_ASSEMBLY | {"admin", "assembly", "server"}
@@ -25,20 +25,21 @@ BELOW_CLI = BELOW_ASSEMBLY | {"admin", "assembly", "server"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "broker": {"errors"},
-    "wire": {"errors"},
+    "wire": {"errors", "wording"},
     "fields": set(),
+    "wording": set(),
     "options": {"fields"},  # doors/*/options.py: the settings of a door, which the record of all settings nests
     "settings": {"errors", "fields", "options"},
-    "journal": {"errors", "broker"},
+    "journal": {"errors", "wording", "broker"},
     "engine": BELOW_ENGINE,
     "doors": BELOW_DOORS | {"memory", "options"},
     "seeding": BELOW_DOORS | {"doors"},
-    "spark": {"errors"},  # it reaches the broker as everybody else's Spark does
+    "spark": {"errors", "wording"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
     "admin": {"errors"},  # a client: it reaches the server as everybody's programs do
     "memory": set(),
-    "banner": {"doors", "settings"},
+    "banner": {"doors", "settings", "wording"},
     "logs": {"settings", "wire"},
     "assembly": BELOW_ASSEMBLY,
     "server": BELOW_ASSEMBLY | {"assembly", "banner", "logs", "memory"},
@@ -48,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "commands/help": {"settings"},
     "commands/text": {"errors", "text", "commands/help"},
     "commands/bench": {"errors", "text", "commands"},  # it measures as a client
-    "commands/pipeline": {"errors", "spark", "commands/help"},
+    "commands/pipeline": {"errors", "spark", "wording", "commands/help"},
     "cli": {PUBLIC, "errors", "commands", "commands/help"},
     "__main__": {"cli"},
 }

@@ -17,6 +17,7 @@ import typer
 
 from penstock.commands.help import Commands
 from penstock.spark.flows import READY_MADE
+from penstock.wording import counted
 
 if TYPE_CHECKING:
     from penstock.spark.records import Pipeline
@@ -89,7 +90,7 @@ def check(
     if sentences:
         raise typer.Exit(EXIT_FAILED)
     names = ", ".join(flow.name for flow in pipeline.flows)
-    typer.echo(f"{pipeline.name}: {len(pipeline.flows)} flows, nothing wrong: {names}")
+    typer.echo(f"{pipeline.name}: {counted(len(pipeline.flows), 'flow')}, nothing wrong: {names}")
 
 
 @contextmanager

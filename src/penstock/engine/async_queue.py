@@ -209,7 +209,10 @@ class AsyncMessageQueue(AsyncTopology):
             again = await self.loop.wakeups.wait(name, until, since)
             if self.loop.wakeups.stopped:
                 raise UnavailableError("The server is stopping")
-        return Leased(deliveries, tail, self.loop.committed(number, None)), again
+        durable = self.loop.committed(number, None)
+        if not deliveries:  # nobody need wait for it, and a commit that was refused is then nobody's error
+            durable.add_done_callback(_retrieve)
+        return Leased(deliveries, tail, durable), again
 
     async def lease_at(self, name: str, offsets: Sequence[int], *, holder: str = "") -> list[Delivery]:
         deliveries: list[Delivery] = []
@@ -326,3 +329,9 @@ class AsyncMessageQueue(AsyncTopology):
 
     def seek_to_snapshot(self, name: str, snapshot: str) -> asyncio.Future[None]:
         return self._run(lambda broker, now: broker.seek_to_snapshot(now, name, snapshot))
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    """Let the event loop not complain of an error that nobody has looked at."""
+    if not future.cancelled():
+        future.exception()

@@ -6,6 +6,7 @@ is being consumed the next is read and decoded, so that a deep queue gives its m
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,11 +33,13 @@ class ReadAhead:
         self._journal = journal
         self._topics_max = sizes.topics_ahead
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")
+        self._lock = threading.Lock()  # of what follows: commands of several threads read at a time
         self._ahead: OrderedDict[int, tuple[int, Future[list[Message]]]] = OrderedDict()  # topic -> (first, block)
 
     def read(self, need: Need) -> Future[list[Message]]:
         """The messages a command asked for; perhaps they are here already."""
-        first, block = self._ahead.pop(need.topic, (-1, None))
+        with self._lock:
+            first, block = self._ahead.pop(need.topic, (-1, None))
         if block is not None and first == need.first:
             return block
         return self.run(self._journal.read, *need, True)
@@ -51,10 +54,12 @@ class ReadAhead:
         if topic is None or not messages or not self._topics_max:
             return
         first = messages[-1].offset + 1
-        known = self._ahead.get(topic_number)
-        if known is not None and known[0] == first:  # another reader of the topic is as far as this one
+        if first >= tail or broker.cache.get(topic_number, first) is not None:
             return
-        if first < tail and broker.cache.get(topic_number, first) is None:
+        with self._lock:
+            known = self._ahead.get(topic_number)
+            if known is not None and known[0] == first:  # another reader of the topic is as far as this one
+                return
             need = broker.cache.need(topic_number, first, tail, topic.mean_bytes())
             self._ahead[topic_number] = (first, self.run(self._journal.read, *need, True))
             if len(self._ahead) > self._topics_max:
@@ -62,4 +67,5 @@ class ReadAhead:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._ahead.clear()
+        with self._lock:
+            self._ahead.clear()

@@ -7,14 +7,17 @@ program says how to go on, so that nothing overtakes what was lost.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import NamedTuple
 
 from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft
-from penstock.errors import FailedPreconditionError, InternalError, PenstockError, ResourceExhaustedError
+from penstock.errors import FailedPreconditionError, InternalError, PenstockError, ResourceExhaustedError, where
 from penstock.pubsub.options import BLOCK, IGNORE, PublisherOptions
 from penstock.pubsub.session import Outbox, Session
+
+log = logging.getLogger("penstock.pubsub")
 
 
 class Batch(NamedTuple):
@@ -106,6 +109,9 @@ class Publisher:
         except asyncio.CancelledError:
             self._fail(batch, InternalError("The event loop ended before the message was stored"))
             raise
+        except Exception as error:  # noqa: BLE001 - a bug: whoever waits for the message hears of it
+            log.error("publishing failed: %s", where(error))
+            self._fail(batch, InternalError("The message was not stored; the log says more"))
         else:
             for future, message_id in zip(batch.futures, appended.message_ids(), strict=True):
                 if not future.done():

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.spark.runs import Progress, Summary
+from penstock.wording import counted
 
 LINE_SECONDS = 10.0
 
@@ -70,12 +71,12 @@ def numbers_of(progress: Progress) -> str:
     if progress.failure is not None:
         return "failed"
     rate = progress.rows_in / progress.seconds if progress.seconds > 0 else 0
-    parts = [f"{progress.rows_in:,} rows"]
+    parts = [counted(progress.rows_in, "row")]
     if progress.active and progress.to_go is not None:
         parts.append(f"{progress.to_go:,} to go")
     parts.append(f"{rate:,.0f}/s")
     end = "stopped" if progress.stopped else "done"
-    return ", ".join([*parts, f"{progress.batches} batches" if progress.active else end])
+    return ", ".join([*parts, counted(progress.batches, "batch", "batches") if progress.active else end])
 
 
 def table_of(flows: Mapping[str, Progress], places: Mapping[str, str]) -> Table:

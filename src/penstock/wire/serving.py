@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from penstock.wording import counted
+
 BACKLOG = 4096
 HANDSHAKE_SECONDS = 10.0
 ABORT_SECONDS = 1.0  # until every aborted connection has said that it is gone
@@ -120,7 +122,7 @@ class Connections:
         left: list[Served] = []
         if not await self._emptied(grace_seconds):
             left = list(self)
-            self._log.warning("%d connections did not finish in time and were closed", len(left))
+            self._log.warning("closed, because they did not finish in time: %s", counted(len(left), "connection"))
             for connection in left:
                 connection.abort()
             await self._emptied(ABORT_SECONDS)
@@ -145,7 +147,7 @@ class Connections:
         for connection in self:
             connection.sweep(now)
         if self._turned_away:
-            self._log.warning("turned away %d connections over the limit", self._turned_away)
+            self._log.warning("turned away %s over the limit", counted(self._turned_away, "connection"))
             self._turned_away = 0
         for call in self.on_sweep:
             call()

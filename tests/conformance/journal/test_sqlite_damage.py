@@ -160,7 +160,7 @@ def test_a_log_that_lost_its_tail_is_reported_and_left_as_it_was_found(folder: P
     content[-5000] ^= 1
     log.write_bytes(content)
     for _ in range(2):
-        with pytest.raises(DamagedStoreError, match="has lost its last 1 commits: it ends at 5, not at 6"):
+        with pytest.raises(DamagedStoreError, match="has lost its last 1 commit: it ends at 5, not at 6"):
             SqliteJournal(copy, reserve_bytes=0)
         assert log.read_bytes() == bytes(content)
 

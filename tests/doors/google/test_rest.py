@@ -77,6 +77,14 @@ def test_parameters_every_google_api_takes_are_passed_over(harness: Harness, que
     assert rest(harness.address, "GET", f"/v1/projects/rest/topics?{query}&pageSize=1")[0] == 200
 
 
+def test_fields_choose_a_part_of_the_answer_and_a_wrong_one_changes_nothing(harness: Harness) -> None:
+    path = "/v1/projects/rest/topics/partial"
+    assert rest(harness.address, "PUT", f"{path}?fields=absent", {"labels": {"a": "b"}})[0] == 400
+    assert rest(harness.address, "GET", path)[0] == 404
+    status, answer = rest(harness.address, "PUT", f"{path}?fields=name,labels/a", {"labels": {"a": "b", "c": "d"}})
+    assert (status, answer) == (200, {"name": "projects/rest/topics/partial", "labels": {"a": "b"}})
+
+
 @pytest.mark.parametrize("query", ["$nothing=1", "$alt=proto", "alt=media", "$alt=json;enum-encoding=x"])
 def test_a_system_parameter_that_cannot_be_followed_is_refused(harness: Harness, query: str) -> None:
     assert rest(harness.address, "GET", f"/v1/projects/rest/topics?{query}")[0] == 400

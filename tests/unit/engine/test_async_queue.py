@@ -6,6 +6,7 @@ The journal is told what to do, so every test knows which commit is under way.
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -323,3 +324,24 @@ def test_a_queue_that_was_never_started_closes_all_the_same(tmp_path: Path) -> N
         SqliteJournal(tmp_path / "data").close()  # the folder is free again
 
     asyncio.run(scenario())
+
+
+def test_a_lease_that_found_nothing_leaves_no_error_behind() -> None:
+    """What it passed over was decided, and a refused commit takes that back; nobody waits for it, so nobody is told."""
+
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        complaints: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        await queue.create_subscription("picky", "topic", SubscriptionOptions(filter='attributes.kind = "x"'))
+        await queue.publish("topic", [Draft(b"plain")])
+        journal.refusals = [JournalFullError()]
+        leased = await queue.lease("picky", 1)
+        assert leased.deliveries == []
+        await asyncio.wait([leased.durable])
+        assert queue.engine.commits.has_losses, "the commit was refused"
+        del leased
+        gc.collect()
+        await asyncio.sleep(0)
+        assert complaints == []
+
+    tell(story)

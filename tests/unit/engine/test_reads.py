@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -105,3 +106,37 @@ def test_threads_read_a_backlog_in_memory_that_the_cache_does_not_hold() -> None
         sys.setswitchinterval(interval)
     assert taken == [[b"%d" % number for number in range(MESSAGES)]] * len(names)
     check_cache(queue.engine.broker.cache)
+
+
+def test_what_is_read_ahead_is_touched_by_one_thread_at_a_time(tmp_path: Path) -> None:
+    touched = count()
+
+    class Guarded(OrderedDict[int, Any]):
+        def _check(self) -> None:
+            assert reads._lock.locked(), "another thread may be here as well"
+            next(touched)
+
+        def pop(self, *arguments: Any) -> Any:
+            self._check()
+            return super().pop(*arguments)
+
+        def __setitem__(self, key: int, value: Any) -> None:
+            self._check()
+            super().__setitem__(key, value)
+
+        def popitem(self, last: bool = True) -> Any:
+            self._check()
+            return super().popitem(last)
+
+    sizes = SMALL._replace(topics_ahead=1)
+    with MessageQueue(SqliteJournal(tmp_path), sizes=sizes) as queue:
+        reads = queue.engine.reads
+        reads._ahead = Guarded()
+        for topic in ("one", "two"):
+            queue.register_topic(topic)
+            queue.create_subscription(f"of-{topic}", topic)
+            queue.publish(topic, [{"data": b"%d" % number} for number in range(MESSAGES)])
+        with ThreadPoolExecutor(2) as threads:
+            got = list(threads.map(lambda topic: len(queue.pull(f"of-{topic}", MESSAGES)), ("one", "two")))
+        assert sum(got) > 0
+    assert next(touched) > 2

@@ -20,6 +20,7 @@ def shown(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
 def test_numbers_in_words() -> None:
     assert numbers_of(HALF) == "1,500 rows, 500 to go, 500/s, 3 batches"
     assert numbers_of(HALF._replace(to_go=None)) == "1,500 rows, 500/s, 3 batches"
+    assert numbers_of(HALF._replace(rows_in=1, to_go=None, batches=1)) == "1 row, 0/s, 1 batch"
     assert numbers_of(HALF._replace(active=False)) == "1,500 rows, 500/s, done"
     assert numbers_of(HALF._replace(active=False, stopped=True)) == "1,500 rows, 500/s, stopped"
     assert numbers_of(HALF._replace(active=False, failure=Failure("x", "y"))) == "failed"

@@ -242,3 +242,14 @@ def test_the_topic_of_a_replay_is_made_as_it_is_written() -> None:
 def test_a_setting_without_a_value() -> None:
     with pytest.raises(InvalidArgumentError, match='--set takes key=value, not "lake"'):
         ready_made("archive", ["lake"], {})
+
+
+def test_insights_reach_the_broker_in_one_way_to_read_and_to_publish() -> None:
+    """A token and TLS are for the topic of the results as well; where to begin is the source's alone."""
+    options = 'options = { token = "t", tls = true, startingOffsets = "latest", retryTimeoutSeconds = 3 }'
+    one = flow(f'use = "insights"\ntopics = "orders"\nfolder = "lake"\ntopic = "figures"\n{options}')
+    pipeline = read(f'[flows.one]\nuse = "insights"\ntopics = "orders"\nfolder = "lake"\ntopic = "figures"\n{options}')
+    shared = one.kind.output.topic_options
+    assert shared == {"token": "t", "tls": True, "retryTimeoutSeconds": 3}
+    sink = pipeline.sink_options("figures", shared)
+    assert (sink["topic"], sink["token"], sink["tls"]) == ("figures", "t", "true")

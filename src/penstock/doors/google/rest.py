@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -19,6 +19,7 @@ from google.protobuf import json_format
 from penstock.doors.google.calls import Calls, Context
 from penstock.doors.google.errors import CallError, Code, invalid
 from penstock.doors.google.messages import POOL
+from penstock.doors.google.partial import chosen, parse_fields
 from penstock.doors.google.policies import KIND as POLICY
 from penstock.doors.google.routes import WHOLE, Match, match
 from penstock.doors.google.schemas import KIND as SCHEMA
@@ -35,12 +36,13 @@ SERVER = ("Server", "Penstock")  # of the front page: who is here, for whoever f
 BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
 
 # Parameters every Google API takes, most of them with a `$` and without: https://cloud.google.com/apis/docs/system-parameters
-# Only `alt` changes an answer here; the others say how it should look, or who asks.
-_LOOKS = ("callback", "fields", "key", "prettyPrint", "quotaUser", "userProject", "outputDefaults", "trace", "unique")
+# Only `alt` and `fields` change an answer here; the others say how it should look, or who asks.
+_LOOKS = ("callback", "key", "prettyPrint", "quotaUser", "userProject", "outputDefaults", "trace", "unique")
 _SYSTEM = frozenset(
     {"$.xgafv", "access_token", "oauth_token", "uploadType", "upload_protocol", *_LOOKS, *(f"${n}" for n in _LOOKS)}
 )
 _ALT = frozenset({"alt", "$alt"})
+_FIELDS = frozenset({"fields", "$fields"})
 _ENCODINGS = {"json": False, "json;enum-encoding=int": True}  # are enums numbers?
 _MASKS = ("updateMask", "update_mask")
 _METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
@@ -137,15 +139,16 @@ class Rest:
         method = self._calls.methods[found.route.path]
         assert method.unary is not None, "no route leads to a streaming method"
         self._calls.admit(request.index, method.path)
-        fields, enums_as_numbers = parameters(request.query)
-        message = request_message(method.request, found, request.body, fields)
+        asked = parameters(request.query)
+        selection = parse_fields(asked.mask, method.response.DESCRIPTOR) if asked.mask else {}
+        message = request_message(method.request, found, request.body, asked.fields)
         context = Context({}, asyncio.get_running_loop(), message.ByteSize())
         work = method.unary(message, context)
         result = await (_unless_left(work, request) if method.waits else work)
         if isinstance(result, bytes):
             result = method.response.FromString(result)
-        content = json_format.MessageToDict(result, use_integers_for_enums=enums_as_numbers, descriptor_pool=POOL)
-        return Response(200, (JSON,), json.dumps(content).encode())
+        content = json_format.MessageToDict(result, use_integers_for_enums=asked.enums_as_numbers, descriptor_pool=POOL)
+        return Response(200, (JSON,), json.dumps(chosen(content, selection)).encode())
 
 
 def _described(request: Request) -> tuple[str, str]:
@@ -167,17 +170,26 @@ async def _unless_left(work: Awaitable[Any], request: Request) -> Any:
         raise
 
 
-def parameters(query: str) -> tuple[list[tuple[str, str]], bool]:
-    """What a query says of the request's fields, and whether enums of the answer are to be numbers."""
-    fields, enums_as_numbers = [], False
+class Parameters(NamedTuple):
+    """What a query says."""
+
+    fields: list[tuple[str, str]]  # of the request
+    enums_as_numbers: bool  # in the answer
+    mask: str  # which part of the answer; empty: all of it
+
+
+def parameters(query: str) -> Parameters:
+    fields, enums_as_numbers, mask = [], False, ""
     for key, value in parse_qsl(query, keep_blank_values=True):
         if key in _ALT:
             if value not in _ENCODINGS:
                 raise invalid(f"The value of {key} is not supported: {value[:100]}")
             enums_as_numbers = _ENCODINGS[value]
+        elif key in _FIELDS:
+            mask = value
         elif key not in _SYSTEM:
             fields.append((key, value))
-    return fields, enums_as_numbers
+    return Parameters(fields, enums_as_numbers, mask)
 
 
 def request_message(kind: Any, found: Match, body: bytes, parameters: list[tuple[str, str]]) -> Any:

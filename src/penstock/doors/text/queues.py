@@ -23,6 +23,7 @@ from penstock.doors.text.windows import Feed, Place, PutBack, Window
 from penstock.engine.port import Appended, Queue
 from penstock.errors import PenstockError, ResourceExhaustedError
 from penstock.wire.textframes import SEND
+from penstock.wording import counted
 
 REMEMBERED_MAX = 10_000
 RETRY_SECONDS = 1.0
@@ -88,11 +89,15 @@ class Queues:
                 await self._queue.nack(receipts, delay_seconds, unseen=unseen)
                 return
             except ResourceExhaustedError as error:  # the disk is full: try again; only this door has these receipts
-                self._log.warning("%d messages wait to return to their queues: %s", len(receipts), error.message)
+                self._log.warning(
+                    "waiting to return to their queues: %s: %s", counted(len(receipts), "message"), error.message
+                )
                 await asyncio.sleep(RETRY_SECONDS)
             except PenstockError as error:
                 # They stay leased until the next start, which ends every lease of this kind.
-                self._log.error("%d messages could not return to their queues: %s", len(receipts), error.message)
+                self._log.error(
+                    "could not return to their queues: %s: %s", counted(len(receipts), "message"), error.message
+                )
                 return
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -26,6 +26,7 @@ from penstock.wire.budget import Budget
 from penstock.wire.requestlog import RequestLog
 from penstock.wire.serving import Connections, Served
 from penstock.wire.trust import server_context
+from penstock.wording import counted
 
 FAULTS_LOGGED_PER_SWEEP = 10
 USUAL_ADDRESS = "127.0.0.1:9123"  # where our client looks
@@ -123,7 +124,7 @@ class TextDoor:
     def _report_faults(self) -> None:
         unsaid, self._faults = self._faults - FAULTS_LOGGED_PER_SWEEP, 0
         if unsaid > 0:
-            self._log.warning("%d more faults of text clients", unsaid)
+            self._log.warning("%s of text clients besides these", counted(unsaid, "fault"))
 
     def bug(self, error: BaseException) -> None:
         self._log.error("a text connection failed: %s", where(error))

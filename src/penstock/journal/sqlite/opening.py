@@ -16,6 +16,7 @@ from penstock.journal.sqlite.connection import SQL, close_untouched, open_writer
 from penstock.journal.sqlite.errors import Translation
 from penstock.journal.sqlite.folder import Folder
 from penstock.journal.sqlite.mark import Mark
+from penstock.wording import counted
 
 # How large a database may be to have its structure checked at the start (about 0.2 s per GiB from memory). A larger one
 # is checked as it is read: every row has a checksum, every range is complete or an error.
@@ -51,7 +52,7 @@ def _check(
             f"commit {seq}, and whether there were more cannot be told."
         )
     if reading and reading.seq > seq:
-        missing = f"its last {reading.seq - seq} commits: it ends at {seq}, not at {reading.seq}."
+        missing = f"its last {counted(reading.seq - seq, 'commit')}: it ends at {seq}, not at {reading.seq}."
         loss = f"The store in {folder.path} has lost {missing}"
         if not accept_loss:
             raise DamagedStoreError(f"{loss} Restore a backup, or go on without them: penstock serve --accept-loss.")

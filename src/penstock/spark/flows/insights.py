@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.spark.flows.files import BatchResults
 from penstock.spark.flows.kind import FlowKind, Output, TopicsText
-from penstock.spark.records import Flow, Pipeline
+from penstock.spark.records import Flow, Option, Pipeline
 from penstock.spark.runs import RowCounter, Summary
 
 if TYPE_CHECKING:
@@ -30,7 +30,15 @@ class Insights(FlowKind, kw_only=True):
 
     @property
     def output(self) -> Output:
-        return Output(folder=self.folder, topic=self.topic)
+        return Output(folder=self.folder, topic=self.topic, topic_options=self._shared_options)
+
+    @property
+    def _shared_options(self) -> dict[str, Option]:
+        """Of the options of the source those that a sink takes as well: how to reach the broker."""
+        from pyspark_penstock.options import ALL, BY_NAME
+
+        known = {key: BY_NAME.get(key.lower()) for key in self.options}
+        return {key: self.options[key] for key, option in known.items() if option is not None and option.uses == ALL}
 
     @property
     def columns(self) -> Sequence[str]:
@@ -39,7 +47,8 @@ class Insights(FlowKind, kw_only=True):
     def write(self, frame: DataFrame, pipeline: Pipeline, flow: Flow) -> tuple[Any, RowCounter | None]:
         results = BatchResults(self.folder, flow.checkpoint, self.measured)
         if self.topic:
-            results.messages, results.sink_options = as_messages, pipeline.sink_options(self.topic, {})
+            results.messages = as_messages
+            results.sink_options = pipeline.sink_options(self.topic, self._shared_options)
         return frame.writeStream.foreachBatch(results), results
 
     def measured(self, frame: DataFrame) -> DataFrame:
