@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidArgumentError
-from penstock.settings import DOORS, SETTINGS, Settings, load_settings, read_config
+from penstock.settings import DOORS, SETTINGS, Settings, load_settings, read_config, shown_settings
 
 
 def load(
@@ -193,3 +193,13 @@ def test_every_setting_that_holds_credentials_is_kept_secret() -> None:
 def test_a_secret_is_not_in_the_text_of_the_settings() -> None:
     settings = load(dict.fromkeys(SECRETS, "hunter2:aHVudGVyMg=="))
     assert "hunter2" not in repr(settings)
+
+
+def test_settings_are_shown_without_their_secrets() -> None:
+    settings = load_settings(flags={"http_tokens": ["s3cret"], "data": "/srv/data"}, environment={})
+    shown = {name: (value, changed, is_path) for name, value, _, changed, _, is_path in shown_settings(settings)}
+    assert shown["http_tokens"] == ("***", True, False)
+    assert shown["http_read_tokens"] == ((), False, False)
+    assert shown["data"] == ("/srv/data", True, True)
+    assert shown.keys() == SETTINGS.keys()
+    assert "s3cret" not in repr(shown)

@@ -216,6 +216,14 @@ def test_warnings_are_told(harness: Harness) -> None:
         assert (notice["level"], notice["text"]) == ("warning", "something is odd")
 
 
+def test_log_lines_are_not_for_a_token_that_may_only_read(harness: Harness) -> None:
+    reader, other = events.Client([], [], notices=False), events.Client([], [])
+    harness.live.events._clients |= {reader, other}
+    harness.live.events.notice("warning", "the disk of /srv/data is full")
+    assert b"/srv/data" in harness.run(other.next())
+    assert not reader._waiting
+
+
 def test_who_does_not_keep_up_is_told_how_much_was_lost(harness: Harness) -> None:
     client = events.Client([], [])
     for _ in range(events.WAITING_MAX + 5):

@@ -205,6 +205,13 @@ def test_with_a_rate_it_takes_its_time_and_can_be_stopped(harness: Harness) -> N
     assert len(pulled(harness)) == 50
 
 
+def test_a_server_that_stops_begins_no_move(harness: Harness) -> None:
+    looked_at(harness)
+    harness.run(harness.live.moves.stop())
+    answer = harness.ask("POST", "/moves", {"from": "look"})
+    assert (answer.status, answer.sentence) == (503, "The server is stopping")
+
+
 def test_what_was_published_and_not_acked_is_not_published_again(harness: Harness) -> None:
     """As after a kill between the publish and the ack."""
     looked_at(harness)

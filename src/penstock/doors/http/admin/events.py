@@ -50,7 +50,9 @@ def event(name: str, data: object) -> bytes:
 class Client:
     """What one listener has still to take."""
 
-    def __init__(self, topics: Iterable[str], subscriptions: Iterable[str]) -> None:
+    def __init__(self, topics: Iterable[str], subscriptions: Iterable[str], *, notices: bool = True) -> None:
+        """`notices`: log lines as well. They may name places on the server's machine."""
+        self.notices = notices
         self.topics = list(topics)
         self.subscriptions = list(subscriptions)
         self._waiting: deque[bytes] = deque()
@@ -143,7 +145,10 @@ class Events:
 
     def notice(self, level: str, text: str) -> None:
         shown = text.encode(errors="replace")[:NOTICE_BYTES_MAX].decode(errors="ignore")
-        self._send(event("notice", {"at": made_at(self._queue.clock.now()), "level": level, "text": shown}))
+        line = event("notice", {"at": made_at(self._queue.clock.now()), "level": level, "text": shown})
+        for client in self._clients:
+            if client.notices:
+                client.add(line)
 
     def _on_sample(self, interval: Interval) -> None:
         if not self._clients:

@@ -18,7 +18,13 @@ from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Counts, instant, made_at
 from penstock.doors.resources import parts_of, subscription_name
 from penstock.engine.port import Queue, TopicMetadata
-from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from penstock.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 
 RUNNING_MAX = 10
 KEPT = 100  # moves that are over
@@ -39,6 +45,7 @@ class Moves:
         self.sources = sources
         self._moves: dict[str, Move] = {}
         self._number = 0
+        self._stopping = False
 
     def all(self) -> list[Move]:
         return list(self._moves.values())
@@ -49,6 +56,8 @@ class Moves:
         return self._moves[move]
 
     def check_room(self, subscription: str) -> None:
+        if self._stopping:
+            raise UnavailableError("The server is stopping")
         running = [each for each in self._moves.values() if each.state == RUNNING]
         for each in running:
             if each.subscription == subscription:  # two would share their publish-once keys
@@ -71,6 +80,7 @@ class Moves:
         return move
 
     async def stop(self) -> None:
+        self._stopping = True
         for move in self.all():
             await move.cancel()
 

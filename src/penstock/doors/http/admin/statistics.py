@@ -142,7 +142,8 @@ async def show_samples(call: Call[SamplesQuery, None]) -> SamplesRecord:
 async def stream_events(call: Call[EventsQuery, None]) -> Response:
     events = call.live.events
     topics = [call.topic(name) for name in _names(call.query.topics)]
-    client = Client(topics, [call.subscription(name) for name in _names(call.query.subscriptions)])
+    subscriptions = [call.subscription(name) for name in _names(call.query.subscriptions)]
+    client = Client(topics, subscriptions, notices=call.may_change)
     if events.is_full:
         raise ResourceExhaustedError("Too many programs listen to events")
     headers = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-store"))
