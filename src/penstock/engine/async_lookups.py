@@ -67,6 +67,9 @@ class AsyncLookups:
     async def unacked(self, name: str, first: int, most: int) -> list[int]:
         return lookups.unacked(self.engine, name, first, most)
 
+    async def sequences(self, topic_name: str, producer: str) -> list[int]:
+        return lookups.sequences(self.engine, topic_name, producer)
+
     async def store(self) -> Store:
         return lookups.store(self.engine)
 

@@ -93,6 +93,13 @@ def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[Subscr
         ]
 
 
+def sequences(engine: Engine, topic_name: str, producer: str) -> list[int]:
+    """The publishes of a producer that a topic remembers, so that they count once."""
+    with engine.lock:
+        known = engine.broker.state.topic(topic_name).producers.get(producer)
+        return list(known.answers) if known is not None else []
+
+
 def store(engine: Engine) -> Store:
     return Store(engine.journal.durable, *engine.journal.sizes())
 

@@ -168,6 +168,9 @@ class Queue(Protocol):
     def leases(self, name: str, first: int, most: int) -> Awaitable[list[Lease]]:
         """What consumers have of a subscription, from an offset on, ascending."""
 
+    def sequences(self, topic_name: str, producer: str) -> Awaitable[list[int]]:
+        """The publishes of a producer that a topic remembers, so that they count once."""
+
     def forget_producer(self, topic_name: str, producer: str) -> Future[None]:
         """Forget the publish-once answers of a producer that will not ask again."""
 

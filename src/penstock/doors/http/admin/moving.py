@@ -2,7 +2,8 @@
 
 What is chosen is leased for as long as the process lives, published under a publish-once key made of the subscription's
 identity and the message's offset, and acked when that is durable. After a crash the leases are gone and the keys are
-not: the same move again publishes nothing twice. What is not chosen is never touched.
+not: the same move again publishes nothing twice. A block of keys is forgotten when all its messages are settled. What
+is not chosen is never touched.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
@@ -25,7 +26,7 @@ log = logging.getLogger("penstock.doors.http")
 
 BATCH_MESSAGES = 250  # looked at in one step
 BATCH_BYTES = 4 << 20  # and about so many bytes
-ANSWERS_MAX = 10_000  # publish-once keys that a topic remembers of a move, before it may forget them
+BLOCK = 1000  # offsets that share the producer of their publish-once keys, which are forgotten together
 GAP = 32  # offsets between two messages that are still read together
 PREVIEW_SECONDS = 5.0
 REASONS_MAX = 20  # told apart
@@ -71,7 +72,7 @@ class Scan:
         self._sources = sources
         self._chosen = test_of(choice.wanted)
         self._asked = sorted(set(choice.offsets))
-        self._place = topic.head
+        self.place = topic.head  # all before it is seen
         self._origins: dict[str, str | None] = {}  # source subscription -> its topic
         self.left: dict[str, int] = {}  # by reason
 
@@ -80,8 +81,8 @@ class Scan:
         offsets = await self._offsets(most)
         if not offsets:
             return None
-        found, self._place = await self._read(offsets)
-        seen = bisect_left(offsets, self._place)
+        found, self.place = await self._read(offsets)
+        seen = bisect_left(offsets, self.place)
         if self._choice.offsets:
             self._asked = offsets[seen:] + self._asked
         if len(found) < seen:
@@ -102,7 +103,7 @@ class Scan:
         if self._choice.offsets:
             offsets, self._asked = self._asked[:most], self._asked[most:]
             return offsets
-        unacked = await self._queue.unacked(self._subscription, self._place, most)
+        unacked = await self._queue.unacked(self._subscription, self.place, most)
         return [offset for offset in unacked if offset < self._topic.tail]
 
     async def _read(self, offsets: Sequence[int]) -> tuple[list[Message], int]:
@@ -168,7 +169,7 @@ class Move:
         self._scan: Scan | None = None
         self._stop = asyncio.Event()
         self._unsettled: set[int] = set()  # published, and not known to be acked
-        self._answers: Counter[str] = Counter()  # publish-once keys by topic since they were last forgotten
+        self._blocks: set[tuple[str, int]] = set()  # of publish-once keys that topics remember, by topic
         self._task: asyncio.Task[None] | None = None
         self.on_end: Callable[[], Awaitable[None]] | None = None
 
@@ -182,9 +183,9 @@ class Move:
 
     async def begin(self) -> None:
         """Checks what can be checked, and goes on in the background."""
-        metadata, topic = await source_of(self._queue, self.subscription)
+        number, topic = await source_of(self._queue, self.subscription)
         self._scan = Scan(self._queue, self.subscription, topic, self.choice, self._sources)
-        self._producer = f"move/{topic.identity}/{metadata}"
+        self._identity = f"{topic.identity}/{number}"
         backlog = await self._queue.backlog(self.subscription)
         self.total = len(set(self.choice.offsets)) or backlog.messages
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -233,7 +234,7 @@ class Move:
                 pause = began + self.moved / rate - loop.time()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), max(0.0, pause))
-        await self._forget(0)
+        await self._forget(self._blocks)
 
     async def _step(self, chosen: Sequence[tuple[Message, str]]) -> None:
         """Lease, publish, ack; each when the one before is durable."""
@@ -253,7 +254,7 @@ class Move:
             self.moved += len(done)
         finally:
             self._queue.put_back(list(kept.values()))
-        await self._forget(ANSWERS_MAX)
+        await self._forget([each for each in self._blocks if (each[1] + 1) * BLOCK <= self._scan.place])
 
     async def _publish_all(self, leased: Sequence[Delivery], topics: Mapping[int, str]) -> list[Delivery]:
         """Those that are published; the others are refused, or nobody knows and the move ends."""
@@ -264,7 +265,7 @@ class Move:
         for delivery, answer in zip(leased, await asyncio.gather(*decided, return_exceptions=True), strict=True):
             offset = delivery.message.offset
             if not isinstance(answer, BaseException):
-                self._answers[topics[offset]] += 1
+                self._blocks.add((topics[offset], offset // BLOCK))
                 published.append(delivery)
             elif isinstance(answer, PenstockError) and not isinstance(answer, UnavailableError):
                 self._scan.leave(answer.message)
@@ -284,15 +285,24 @@ class Move:
         delay = max(0, message.visible_at - now) / SECOND if message.visible_at else 0
         life = max(1, message.expires_at - now) / SECOND if message.expires_at else 0
         draft = Draft(message.data, attributes, message.ordering_key, delay, life)
-        return self._queue.publish(topic, [draft], Once(self._producer, 0, message.offset))
+        once = Once(self._producer(message.offset // BLOCK), 0, message.offset)
+        return self._queue.publish(topic, [draft], once)
 
-    async def _forget(self, most: int) -> None:
-        """What is acked is not published again, so its key need not be remembered."""
-        if not self._unsettled and self._answers.total() > most:
-            for topic in self._answers:
-                with suppress(NotFoundError):
-                    await self._queue.forget_producer(topic, self._producer)
-            self._answers.clear()
+    def _producer(self, block: int) -> str:
+        return f"move/{self._identity}/{block}"
+
+    async def _forget(self, blocks: Iterable[tuple[str, int]]) -> None:
+        """What is settled is not published again, so its key need not be remembered.
+
+        In the same block may be others, published by a move that was broken off: their keys still count.
+        """
+        for topic, block in list(blocks):
+            with suppress(NotFoundError):
+                known = await self._queue.sequences(topic, self._producer(block))
+                unacked = await self._queue.unacked(self.subscription, block * BLOCK, BLOCK)
+                if not set(known).intersection(unacked):
+                    await self._queue.forget_producer(topic, self._producer(block))
+            self._blocks.discard((topic, block))
 
 
 _OWN_PREFIX = SOURCE_PUBLISH_TIME.removesuffix("publish_time_ns")
