@@ -16,7 +16,7 @@ import apsw
 from penstock.broker.model import Message
 from penstock.broker.names import MAX_OFFSET, log_key
 from penstock.errors import DamagedStoreError
-from penstock.journal.codec import Row, first_of, open_batch, require_between
+from penstock.journal.codec import Row, check_batch, first_of, open_batch, require_between
 from penstock.journal.floors import Floors
 from penstock.journal.sqlite.connection import SQL
 
@@ -119,7 +119,7 @@ def _first_ending_at_or_after(reader: apsw.Connection, topic: int, floor: int, a
 def last_between(reader: apsw.Connection, low: int, high: int) -> Row | None:
     rows: list[Row] = reader.execute(SQL["last_batch_between"], (low, high)).fetchall()
     for row in rows:
-        open_batch(row)  # a wrong time would send the search astray, so every row on the way is checked
+        check_batch(row)  # a wrong time would send the search astray, so every row on the way is checked
         require_between(row[0], low, high)
         return row
     return None
