@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -66,9 +65,10 @@ class Busy:
             self.published += 100
 
 
-@pytest.fixture
-def deep(tmp_path: Path, rounds: Callable[[int, int], int]) -> Iterator[Harness]:
-    with ServerProcess(tmp_path, f"--data={tmp_path / 'data'}", doors=["http"]) as server:
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory, rounds: Callable[[int, int], int]) -> Iterator[Harness]:
+    folder = tmp_path_factory.mktemp("deep")
+    with ServerProcess(folder, f"--data={folder / 'data'}", doors=["http"]) as server:
         harness = Harness(server, rounds(20_000, 1_000_000))
         with harness.client:
             yield harness

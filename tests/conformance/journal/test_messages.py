@@ -158,3 +158,23 @@ def test_a_journal_says_how_much_room_it_takes(journal: Journal) -> None:
         assert after.free_bytes > 0
     else:
         assert after == (0, 0, None)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_answer_bounded_in_bytes_is_the_beginning_of_the_whole_one(journal: Journal, whole: bool) -> None:
+    publish(journal, 1, 0, 3, 4, 9, 12)
+    for first in range(12):
+        for max_bytes in (1, 40, 100, 10_000):
+            found = journal.read(1, first, 12, whole, max_bytes)
+            assert found, "never without a message that is there"
+            assert found == messages(first, first + len(found))
+    assert journal.read(1, 2, 12, False, 10_000) == messages(2, 12)
+
+
+def test_a_bounded_answer_hides_no_gap(journal: Journal) -> None:
+    publish(journal, 1, 0, 3)
+    publish(journal, 1, 5, 8)
+    with pytest.raises(DamagedStoreError, match="opic 1 lacks messages"):
+        journal.read(1, 0, 8, False, 10_000)
+    with pytest.raises(DamagedStoreError, match="opic 1 lacks messages"):
+        journal.read(1, 3, 8, False, 1)

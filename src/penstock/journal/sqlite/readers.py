@@ -33,8 +33,10 @@ class Readers:
         with self.connection() as reader:
             found = reader.execute(SQL["read_batches"], places)
             rows, cut = _first_rows(found, max_bytes) if max_bytes else (found.fetchall(), False)
-        first = max(first, self._floors[topic])  # asked after the fetch: what was forgotten meanwhile may be missing
-        return _pick(rows, topic, first, until, whole, cut)
+        floor = self._floors[topic]  # asked after the fetch: what was forgotten meanwhile may be missing
+        if cut and floor > first:
+            return self.read(topic, floor, until, whole, max_bytes) if floor < until else []
+        return _pick(rows, topic, max(first, floor), until, whole, cut)
 
     def find(self, topic: int, at: int) -> int | None:
         floor = self._floors[topic]
@@ -92,7 +94,7 @@ def _pick(rows: list[Row], topic: int, first: int, until: int, whole: bool, cut:
             break
         found += messages[wanted - start : None if whole else until - start]
         wanted = min(end, until)
-    if wanted < until and not cut:
+    if wanted < until and not (cut and found):
         raise DamagedStoreError(
             f"The store is damaged: topic {topic} lacks messages from offset {wanted} on, {until} was to be the end."
         )

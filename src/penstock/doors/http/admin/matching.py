@@ -12,7 +12,7 @@ from penstock.broker.filters import compile_filter
 from penstock.broker.model import Message
 from penstock.errors import InvalidArgumentError
 
-Test = Callable[[Message], bool]
+Predicate = Callable[[Message], bool]
 
 _STEP = re.compile(r"""\.(?P<name>[^.\[\]="' ]+)|\[(?P<index>\d{1,9})\]|\["(?P<quoted>[^"]*)"\]""")
 _NOT_A_PATH = "json must be a path such as $.a.b[0], or $.a.b=5"
@@ -27,7 +27,7 @@ class Wanted(msgspec.Struct, forbid_unknown_fields=True):
     json: Annotated[str, msgspec.Meta(description="$.a.b: there is such a place. $.a.b=5: with this value.")] = ""
 
 
-def test_of(wanted: Wanted) -> Test | None:
+def predicate_of(wanted: Wanted) -> Predicate | None:
     """Whether a message is wanted; None where all are."""
     tests = [*_tests(wanted)]
     if not tests:
@@ -35,7 +35,7 @@ def test_of(wanted: Wanted) -> Test | None:
     return tests[0] if len(tests) == 1 else lambda message: all(test(message) for test in tests)
 
 
-def _tests(wanted: Wanted) -> Iterator[Test]:
+def _tests(wanted: Wanted) -> Iterator[Predicate]:
     """The cheapest first."""
     if wanted.filter:
         accepts = compile_filter(wanted.filter)
@@ -46,7 +46,7 @@ def _tests(wanted: Wanted) -> Iterator[Test]:
         yield _has_place(wanted.json)
 
 
-def _has_text(text: str) -> Test:
+def _has_text(text: str) -> Predicate:
     data = text.encode()
 
     def test(message: Message) -> bool:
@@ -57,7 +57,7 @@ def _has_text(text: str) -> Test:
     return test
 
 
-def _has_place(text: str) -> Test:
+def _has_place(text: str) -> Predicate:
     steps, value = _read_path(text)
 
     def test(message: Message) -> bool:

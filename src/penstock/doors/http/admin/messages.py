@@ -15,7 +15,7 @@ from penstock.broker.model import Draft
 from penstock.broker.model import Message as StoredMessage
 from penstock.broker.names import MAX_OFFSET
 from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, Project, Route
-from penstock.doors.http.admin.matching import Test, Wanted, test_of
+from penstock.doors.http.admin.matching import Predicate, Wanted, predicate_of
 from penstock.doors.http.admin.moments import moment
 from penstock.doors.http.admin.records import Message, message_record
 from penstock.doors.http.admin.scanning import Range, blocks, chosen
@@ -113,7 +113,7 @@ class Publication(msgspec.Struct):
 
 
 async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
-    query, topic, test = call.query, await topic_of(call), test_of(call.query)
+    query, topic, test = call.query, await topic_of(call), predicate_of(call.query)
     span, descending = await _span(call, topic), query.order == "desc"
     near = span
     if test is None:
@@ -195,7 +195,7 @@ async def _offset_at(call: Call[Any, Any], topic: TopicMetadata, text: str, name
 
 
 async def stream_messages(call: Call[StreamQuery, None]) -> Response:
-    query, topic, test = call.query, await topic_of(call), test_of(call.query)
+    query, topic, test = call.query, await topic_of(call), predicate_of(call.query)
     if query.follow and (query.order == "desc" or query.until is not None or query.until_time):
         raise InvalidArgumentError("follow has no end: leave until, until_time and order=desc away")
     span = await _span(call, topic)
@@ -205,7 +205,7 @@ async def stream_messages(call: Call[StreamQuery, None]) -> Response:
 
 
 class _Stream:
-    def __init__(self, call: Call[StreamQuery, None], topic: TopicMetadata, test: Test | None) -> None:
+    def __init__(self, call: Call[StreamQuery, None], topic: TopicMetadata, test: Predicate | None) -> None:
         self._queue, self._query, self._topic, self._test = call.queue, call.query, topic, test
         self._encoder = msgspec.json.Encoder()
         self._clock = asyncio.get_running_loop().time

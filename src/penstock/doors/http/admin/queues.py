@@ -17,9 +17,6 @@ from penstock.errors import AlreadyExistsError, NotFoundError
 
 
 class QueueRecord(Backlog, kw_only=True):
-    name: str
-    project: str
-    topic: str
     subscription: str
     names: Names
 

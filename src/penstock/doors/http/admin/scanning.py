@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from penstock.broker.model import Message
-from penstock.doors.http.admin.matching import Test
+from penstock.doors.http.admin.matching import Predicate
 from penstock.engine.port import Queue, TopicMetadata
 from penstock.errors import NotFoundError
 
@@ -57,7 +57,7 @@ async def blocks(queue: Queue, topic: TopicMetadata, span: Range, *, descending:
             yield Block(messages, span)
 
 
-async def chosen(messages: list[Message], test: Test | None) -> list[Message]:
+async def chosen(messages: list[Message], test: Predicate | None) -> list[Message]:
     """Those of them that are wanted; others get to run in between."""
     if test is None:
         return messages

@@ -40,6 +40,9 @@ _SAME = (
 class Backlog(msgspec.Struct):
     """What a subscription has before it, and what it counted since the start."""
 
+    name: str
+    project: str
+    topic: str
     backlog_messages: Count
     backlog_bytes: Count
     in_flight_messages: Count
@@ -56,10 +59,7 @@ class Backlog(msgspec.Struct):
 
 
 class Subscription(Backlog, kw_only=True):
-    name: str
-    project: str
     id: str
-    topic: str
     created_at: datetime
     detached: bool
     options: Options

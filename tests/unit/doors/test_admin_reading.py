@@ -1,0 +1,165 @@
+"""Reading a log for people, its parts alone: ranges in blocks, forwards and backwards; tests of messages; instants."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker.model import SECOND, Message
+from penstock.doors.http.admin import scanning
+from penstock.doors.http.admin.matching import Wanted, predicate_of
+from penstock.doors.http.admin.moments import moment
+from penstock.doors.http.admin.scanning import Range, blocks
+from penstock.errors import InvalidArgumentError, NotFoundError
+
+NOW = 1_800_000_000 * SECOND
+
+
+def message(offset: int, data: bytes = b"", **attributes: str) -> Message:
+    return Message(data, attributes, "", NOW, offset, 0, len(data), 0, 0)
+
+
+class Log:
+    """A topic whose blocks end where its bytes say, and which may forget or go while it is read."""
+
+    name, number, first_id = "t", 1, 0
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = sizes
+        self.head = 0
+        self.deleted = False
+        self.reads: list[int] = []
+        self.forget: dict[int, int] = {}  # at which read -> the head from then on
+
+    async def find_topic(self, key: int) -> Log | None:
+        return None if self.deleted else self
+
+    async def read(self, name: str, first: int, until: int, max_bytes: int) -> list[Message]:
+        self.head = max(self.head, self.forget.get(len(self.reads), 0))
+        found: list[Message] = []
+        for offset in range(max(first, self.head), until):
+            found.append(message(offset))
+            max_bytes -= self.sizes[offset]
+            if max_bytes <= 0:
+                break
+        self.reads.append(sum(self.sizes[each.offset] for each in found))
+        return found
+
+
+async def read(log: Any, span: Range, *, descending: bool = False) -> list[int]:
+    found: list[int] = []
+    async for block in blocks(log, log, span, descending=descending):
+        assert len(block.messages) <= scanning.BLOCK_MESSAGES
+        found += [each.offset for each in block.messages]
+    return found
+
+
+@given(
+    st.lists(st.integers(0, 700_000), min_size=1, max_size=40),
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.booleans(),
+)
+def test_every_offset_of_a_range_comes_once_and_in_order(
+    sizes: list[int], first: int, until: int, descending: bool
+) -> None:
+    log = Log(sizes)
+    span = Range(min(first, len(sizes)), min(until, len(sizes)))
+    expected = list(range(*span))
+    assert asyncio.run(read(log, span, descending=descending)) == (expected[::-1] if descending else expected)
+    assert max(log.reads, default=0) <= scanning.BLOCK_BYTES + max(sizes), "no more is in memory than a block"
+
+
+@given(st.integers(0, 3000), st.integers(0, 5), st.booleans())
+def test_what_is_forgotten_meanwhile_is_left_out(head: int, at: int, descending: bool) -> None:
+    log = Log([0] * 3000)
+    log.forget[at] = head
+    found = asyncio.run(read(log, Range(0, 3000), descending=descending))
+    assert found == sorted(found, reverse=descending)
+    assert set(range(head, 3000)) <= set(found), "what is kept is never left out"
+
+
+def test_a_topic_that_goes_ends_the_reading() -> None:
+    log = Log([1] * 10)
+    log.deleted = True
+    with pytest.raises(NotFoundError):
+        asyncio.run(read(log, Range(0, 10)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "data", "attributes", "expected"),
+    [
+        ({"text": "é"}, "café".encode(), {}, True),
+        ({"text": "x"}, b"\xff", {"key": "axb"}, True),
+        ({"text": "key"}, b"", {"key": ""}, True),
+        ({"text": "x"}, b"y", {}, False),
+        ({"json": "$"}, b"5", {}, True),
+        ({"json": "$"}, b"not json", {}, False),
+        ({"json": "$=5"}, b"5", {}, True),
+        ({"json": "$.a=null"}, b'{"a": null}', {}, True),
+        ({"json": "$.a"}, b'{"a": null}', {}, True),
+        ({"json": "$.a=1"}, b'{"a": true}', {}, False),
+        ({"json": "$.a=true"}, b'{"a": 1}', {}, False),
+        ({"json": "$.a=1"}, b'{"a": 1.0}', {}, True),
+        ({"json": "$.a=b c"}, b'{"a": "b c"}', {}, True),
+        ({"json": '$.a="5"'}, b'{"a": "5"}', {}, True),
+        ({"json": "$.a=5"}, b'{"a": "5"}', {}, False),
+        ({"json": '$["a b"][1]'}, b'{"a b": [1, 2]}', {}, True),
+        ({"json": "$[2]"}, b"[1, 2]", {}, False),
+        ({"json": "$.a"}, b"[" * 100_000, {}, False),
+        ({"filter": 'attributes.k = "v"', "text": "x"}, b"x", {"k": "v"}, True),
+        ({"filter": 'attributes.k = "v"', "text": "x"}, b"y", {"k": "v"}, False),
+    ],
+)
+def test_which_messages_are_wanted(
+    wanted: dict[str, str], data: bytes, attributes: dict[str, str], expected: bool
+) -> None:
+    test = predicate_of(Wanted(**wanted))
+    assert test is not None
+    assert test(message(0, data, **attributes)) is expected
+
+
+def test_where_nothing_is_asked_all_are_wanted() -> None:
+    assert predicate_of(Wanted()) is None
+
+
+@pytest.mark.parametrize("path", ["", "a", ".a", "$a", "$.", "$[", "$[x]", "$[-1]", "$.a b", '$["a]'])
+def test_what_is_no_path_is_refused(path: str) -> None:
+    if not path:
+        assert predicate_of(Wanted(json=path)) is None
+        return
+    with pytest.raises(InvalidArgumentError, match=r"^json must be a path such as"):
+        predicate_of(Wanted(json=path))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2027-01-15T08:00:00Z", NOW),
+        ("2027-01-15T08:00:00.000001Z", NOW + 1000),
+        ("2027-01-15T09:00:00+01:00", NOW),
+        ("2027-01-15T09:00:00 01:00", NOW),  # a plus that was not escaped in a query
+        ("2027-01-15 08:00", NOW),
+        ("2027-01-15", NOW - 8 * 3600 * SECOND),
+        ("0001-01-01", 0),
+        ("-10s", NOW - 10 * SECOND),
+        ("-1.5m", NOW - 90 * SECOND),
+        ("-250ms", NOW - SECOND // 4),
+        ("-2h", NOW - 7200 * SECOND),
+        ("-999999999w", 0),
+    ],
+)
+def test_instants_as_people_write_them(text: str, expected: int) -> None:
+    assert moment(text, "at", NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "now", "10m", "-10", "-m", "2027", "2027-02-30", "20270115", "-١s", "2027-01-15T"]
+)
+def test_what_is_no_instant_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^at must be an instant such as"):
+        moment(text, "at", NOW)
