@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.broker.model import SubscriptionOptions
 from penstock.doors.http.admin.calls import Call, NoQuery, Route
-from penstock.doors.http.admin.matching import Wanted, test_of
+from penstock.doors.http.admin.matching import Wanted, predicate_of
 from penstock.doors.http.admin.moving import DONE, RUNNING, Choice, Move, Preview, Sources, preview
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Counts, instant, made_at
@@ -198,7 +198,7 @@ async def _choice(call: Call[NoQuery, NewMove], name: str) -> Choice:
     to = call.topic(body.to) if body.to is not None else None
     if to is not None and await call.queue.find_topic(to) is None:
         raise NotFoundError(f"Topic not found: {to}")
-    test_of(body)  # a filter that is wrong is refused here
+    predicate_of(body)  # a filter that is wrong is refused here
     return Choice(to, body, await _offsets(call, name), body.most, body.rate)
 
 

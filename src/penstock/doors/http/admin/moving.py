@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from penstock.broker.model import SECOND, Draft, Message
 from penstock.broker.retry import SOURCE_PUBLISH_TIME
-from penstock.doors.http.admin.matching import Wanted, test_of
+from penstock.doors.http.admin.matching import Wanted, predicate_of
 from penstock.engine.port import Appended, Delivery, Once, Queue, TopicMetadata
 from penstock.errors import FailedPreconditionError, NotFoundError, PenstockError, UnavailableError, where
 
@@ -70,7 +70,7 @@ class Scan:
         self._topic = topic
         self._choice = choice
         self._sources = sources
-        self._chosen = test_of(choice.wanted)
+        self._chosen = predicate_of(choice.wanted)
         self._asked = sorted(set(choice.offsets))
         self.place = topic.head  # all before it is seen
         self._origins: dict[str, str | None] = {}  # source subscription -> its topic
