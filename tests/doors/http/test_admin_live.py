@@ -224,6 +224,14 @@ def test_log_lines_are_not_for_a_token_that_may_only_read(harness: Harness) -> N
     assert not reader._waiting
 
 
+def test_a_stream_ends_with_the_server() -> None:
+    with Harness() as harness:
+        stream = Stream(harness)
+    with pytest.raises(http.client.IncompleteRead):  # cut, so that nobody takes it for whole
+        stream.response.read()
+    stream.close()
+
+
 def test_who_does_not_keep_up_is_told_how_much_was_lost(harness: Harness) -> None:
     client = events.Client([], [])
     for _ in range(events.WAITING_MAX + 5):

@@ -117,9 +117,9 @@ class Samples:
 
     def take(self) -> None:
         interval = self._traffic.take(self._subscriptions)
-        at, seconds = interval.at // SECOND, interval.seconds or 1.0
+        at, seconds = interval.at // SECOND, max(1, round(interval.seconds))  # what is counted in one second is a rate
         before, self.process = self.process, self._used()
-        self.cpu = max(0.0, self.process.cpu_seconds - before.cpu_seconds) / seconds
+        self.cpu = max(0.0, self.process.cpu_seconds - before.cpu_seconds) / (interval.seconds or 1.0)
         last = self.recent[-1]
         self.recent.append(interval)
         counted = _sums(interval)
@@ -145,14 +145,14 @@ class Samples:
         for call in self.on_sample:
             call(interval)
 
-    def _add_topics(self, interval: Interval, at: int, seconds: float) -> None:
+    def _add_topics(self, interval: Interval, at: int, seconds: int) -> None:
         for name in interval.topics:
             self._keep(self._topics, name, TOPIC_FIELDS, at)
         nothing = TopicTraffic()
         for name, series in self._topics.items():
             series.add(at, [round(each / seconds, 3) for each in interval.topics.get(name, nothing)])
 
-    def _add_subscriptions(self, interval: Interval, at: int, seconds: float) -> None:
+    def _add_subscriptions(self, interval: Interval, at: int, seconds: int) -> None:
         for name, traffic in interval.subscriptions.items():
             if any(traffic[:4]):
                 self._keep(self._subscriptions, name, SUBSCRIPTION_FIELDS, at)
