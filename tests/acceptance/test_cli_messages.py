@@ -272,7 +272,7 @@ def test_what_takes_long_has_a_bar_on_a_terminal(command: CommandLine, topic: st
         (["pull", "absent"], 3, "Subscription not found: projects/penstock/subscriptions/absent"),
         (["pull", "absent", "--ack", "--nack"], 2, "Give --ack or --nack, not both"),
         (["peek", "absent"], 3, "Topic not found: projects/penstock/topics/absent"),
-        (["peek", "TOPIC", "-n", "99999999"], 2, "Invalid value for '--count'"),
+        (["peek", "TOPIC", "-n", "99999999"], 2, "99999999 is more than 100000"),
         (["peek", "TOPIC", "-o", "yesterday"], 2, "A start is beginning, end, an offset, -100"),
         (["peek", "TOPIC", "-o", "@yesterday"], 2, "A time is now, -10m, 2026-11-15T10:00Z"),
         (["peek", "TOPIC", "-f", "%x"], 2, "The template has an unknown %x; there are %t"),

@@ -46,7 +46,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     PUBLIC: BELOW_CLI,
     "doors/flight/process": BELOW_ASSEMBLY | {"assembly", "memory"},  # the main module of the reader process
     "commands": BELOW_CLI | {"commands/help", "logs"},
-    "commands/help": {"settings"},
+    "commands/values": set(),
+    "commands/help": {"settings", "commands/values"},
     "commands/text": {"errors", "text", "commands/help"},
     "commands/bench": {"errors", "text", "commands"},  # it measures as a client
     "commands/pipeline": {"errors", "spark", "wording", "commands/help"},

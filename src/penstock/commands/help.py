@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from penstock.commands.values import read_plain_values
+
 EXIT_CODES = (
     "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 not found, 4 cannot reach the server, "
     "5 partly done, 130 interrupted."
@@ -32,6 +34,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _answer_version(self, args)
+        read_plain_values(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
@@ -41,6 +44,7 @@ class Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _answer_version(self, args)
+        read_plain_values(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def sections(self, ctx: Any) -> Iterator[tuple[str, list[Row]]]:
