@@ -67,4 +67,4 @@ def settings(
     found = [each for each in rows if name in (None, each["name"]) and (each["changed"] or not changed)]
     if name is not None and not found and not changed:
         raise NotFoundError(f"There is no setting {name}")
-    session.output.table(found, SETTINGS, "Every setting is at its default.")
+    session.table(found, SETTINGS, "Every setting is at its default.")

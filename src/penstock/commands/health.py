@@ -40,7 +40,7 @@ def health(
     if session.output.json:
         session.output.line({"status": word.lower(), "message": sentence, **figures})
     else:
-        numbers = " ".join(f"{name}={value:g}" for name, value in figures.items())
+        numbers = " ".join(f"{name}={value:.15g}" for name, value in figures.items())
         print(f"PENSTOCK {word} - {sentence}{f' | {numbers}' if numbers else ''}")
     raise typer.Exit(NAGIOS.get(code, 3) if nagios else code)
 

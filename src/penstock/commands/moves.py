@@ -31,8 +31,8 @@ Move = Annotated[str, typer.Argument(metavar="MOVE", help="Its id.")]
 COLUMNS = [
     Column("ID", "id"),
     Column("STATE", "state"),
-    Column("FROM", "from"),
-    Column("TO", "to"),
+    Column("FROM", "from", resource=True),
+    Column("TO", "to", resource=True),
     Column("MOVED", "moved", count, right=True),
     Column("LEFT", "left", count, right=True),
     Column("UNKNOWN", "unknown", count, right=True),
@@ -173,7 +173,7 @@ def ls(session: Session) -> None:
 
     In a pipe: id, state, from, to, moved, left, unknown, total, time of the start.
     """
-    session.output.table(session.client.pages("/moves", "moves"), COLUMNS, "There was no move.")
+    session.table(session.client.pages("/moves", "moves"), COLUMNS, "There was no move.")
 
 
 @app.command()

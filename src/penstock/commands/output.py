@@ -29,13 +29,14 @@ class Column(NamedTuple):
     key: str  # "options.filter" is a part of a part
     shown: Callable[[Any], str] | None = None  # on a terminal; None: as in a pipe
     right: bool = False
-    style: str = ""
+    resource: bool = False  # a full name, of which a terminal shows the end where the project is the reader's own
 
 
 class Output:
     def __init__(self, *, json: bool = False, template: str | None = None) -> None:
         self.json = json
         self.terminal = sys.stdout.isatty()
+        self.home = ""  # the project whose things are shown by their short names on a terminal
         self._template: list[Piece] | None = parse_template(template) if template is not None else None
         self._console: Console | None = None
 
@@ -57,7 +58,7 @@ class Output:
             if self.json:
                 self.line(part[0])
             elif self.terminal:
-                self.console.print(rich_table(part, columns))
+                self.console.print(rich_table(part, columns, self.home))
             else:
                 print("\t".join(plain(lookup(part[0], column.key)) for column in columns))
             printed += len(part)
@@ -73,13 +74,12 @@ class Output:
         rest = [Column(key.replace("_", " "), key) for key in row if key not in named]
         for column in chain(columns, rest):
             value = lookup(row, column.key)
-            if self.terminal:
-                if value in (None, "", {}, []):
-                    continue
-                shown = column.shown(value) if column.shown else plain(value)
-                print(f"{self.style(f'{column.title:<20}', 'bold')} {escape_controls(shown)}")
-            else:
+            if not self.terminal:
                 print(f"{column.key}\t{plain(value)}")
+                continue
+            for title, each in _parts(column.title, value):
+                shown = column.shown(each) if column.shown else plain(each)
+                print(f"{self.style(f'{title:<20}', 'bold')} {escape_controls(shown)}")
 
     def line(self, row: object) -> None:
         """One line of JSON."""
@@ -133,7 +133,7 @@ def colours() -> bool:
     return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def rich_table(rows: Iterable[Row], columns: Sequence[Column]) -> Any:
+def rich_table(rows: Iterable[Row], columns: Sequence[Column], home: str = "") -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -141,15 +141,26 @@ def rich_table(rows: Iterable[Row], columns: Sequence[Column]) -> Any:
     for column in columns:
         table.add_column(column.title, justify="right" if column.right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(row, column), style=column.style) for column in columns))
+        table.add_row(*(Text(_cell(row, column, home)) for column in columns))
     return table
 
 
-def _cell(row: Row, column: Column) -> str:
+def _cell(row: Row, column: Column, home: str) -> str:
     value = lookup(row, column.key)
     if value is None:
         return "-"
+    if column.resource and home and str(value).startswith(f"projects/{home}/"):
+        return escape_controls(str(value).rpartition("/")[2])
     return escape_controls(column.shown(value) if column.shown else plain(value))
+
+
+def _parts(title: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What is worth a line on a terminal: an object has one for each of its parts, and what is empty none."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _parts(f"{title} {str(name).replace('_', ' ')}", part)
+    elif value not in (None, "", []):
+        yield title, value
 
 
 def lookup(row: Row, key: str) -> Any:
@@ -193,8 +204,8 @@ def size(value: float) -> str:
 
 def age(value: float) -> str:
     """`850ms`, `12s`, `3m12s`, `5h20m`, `2d3h`: two units at most."""
-    if value < 1:
-        return f"{value * 1000:.0f}ms"
+    if 0 < value < 1:
+        return f"{value * 1000:.3g}ms"
     if value < 60:
         return f"{value:.0f}s"
     units = [("d", 86400), ("h", 3600), ("m", 60), ("s", 1)]

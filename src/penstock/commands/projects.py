@@ -37,7 +37,7 @@ def ls(session: Session) -> None:
 
     In a pipe: name, topics, subscriptions, waiting messages.
     """
-    session.output.table(session.client.pages("/projects", "projects"), PROJECTS, "There is no project.")
+    session.table(session.client.pages("/projects", "projects"), PROJECTS, "There is no project.")
 
 
 @app.command()
@@ -58,7 +58,7 @@ def snapshots(session: Session) -> None:
 
     In a pipe: name, topics, subscriptions, time of creation, time at which it expires.
     """
-    session.output.table(session.client.pages(_path(session), "snapshots"), SNAPSHOTS, "There is no snapshot.")
+    session.table(session.client.pages(_path(session), "snapshots"), SNAPSHOTS, "There is no snapshot.")
 
 
 @app.command()
@@ -89,8 +89,7 @@ def forget(session: Session, name: Name, *, yes: Yes = False) -> None:
 
 
 def _path(session: Session, *more: str) -> str:
-    project = session.place.project or session.client.get("/server")["default_project"]
-    return path_of("projects", project, "snapshots", *more)
+    return path_of("projects", session.home, "snapshots", *more)
 
 
 def _effect(seen: dict[str, Any]) -> str:

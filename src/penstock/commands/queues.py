@@ -55,7 +55,7 @@ def list_queues(session: Session, *, search: Search = None, limit: Limit = 0) ->
     In a pipe: name, project, backlog, in flight, age of the oldest in seconds.
     """
     rows = session.pages("/queues", "queues", search=search)
-    session.output.table(islice(rows, limit or None), COLUMNS, "There is no queue.")
+    session.table(islice(rows, limit or None), COLUMNS, "There is no queue.")
 
 
 @app.command()
@@ -90,7 +90,7 @@ def ls(session: Session, *, search: Search = None, limit: Limit = 0) -> None:
     A dash, in a pipe an empty field, where clients of that door cannot reach it: they live in another project, the
     name is not allowed there, or the door is closed.
     """
-    session.output.table(islice(_named(session, search), limit or None), DOORS, "There is no queue and no topic.")
+    session.table(islice(_named(session, search), limit or None), DOORS, "There is no queue and no topic.")
 
 
 def _named(session: Session, search: str | None) -> Iterator[dict[str, Any]]:

@@ -20,8 +20,8 @@ app = Commands("Snapshots of subscriptions: list, create, show, delete.")
 
 Snapshot = Annotated[str, typer.Argument(metavar="SNAPSHOT", help="Its short name, or projects/P/snapshots/S.")]
 COLUMNS = [
-    Column("SNAPSHOT", "name"),
-    Column("TOPIC", "topic"),
+    Column("SNAPSHOT", "name", resource=True),
+    Column("TOPIC", "topic", resource=True),
     Column("CREATED", "created_at", moment),
     Column("EXPIRES", "expires_at", moment),
 ]
@@ -100,7 +100,7 @@ def ls(session: Session) -> None:
 
     In a pipe: name, topic, time of creation, time at which it expires.
     """
-    session.output.table(session.pages("/snapshots", "snapshots"), COLUMNS, "There is no snapshot.")
+    session.table(session.pages("/snapshots", "snapshots"), COLUMNS, "There is no snapshot.")
 
 
 @app.command()

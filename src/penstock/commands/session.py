@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json as json_text
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from inspect import Parameter, Signature, signature
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_type_hin
 import typer
 
 from penstock.commands.exits import WrongUsageError
-from penstock.commands.output import Output
+from penstock.commands.output import Column, Output, Row
 
 if TYPE_CHECKING:
     from penstock.admin.client import Client
@@ -94,6 +94,16 @@ class Session:
         from penstock.admin.client import Client
 
         return Client(self.place.address, self.place.token)
+
+    def table(self, rows: Iterable[Row], columns: Sequence[Column], empty: str = "") -> None:
+        if self.output.terminal and not self.output.json:
+            self.output.home = self.home
+        self.output.table(rows, columns, empty)
+
+    @cached_property
+    def home(self) -> str:
+        """The project in which short names live."""
+        return self.place.project or str(self.client.get("/server")["default_project"])
 
     def close(self) -> None:
         if "client" in self.__dict__:

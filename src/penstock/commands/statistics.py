@@ -28,8 +28,8 @@ FIELDS = [
     Column("at", "at", moment),
 ]
 LAG = [
-    Column("SUBSCRIPTION", "name"),
-    Column("TOPIC", "topic"),
+    Column("SUBSCRIPTION", "name", resource=True),
+    Column("TOPIC", "topic", resource=True),
     Column("BEHIND", "backlog_messages", count, right=True),
     Column("BYTES", "backlog_bytes", size, right=True),
     Column("IN FLIGHT", "in_flight_messages", count, right=True),
@@ -72,7 +72,7 @@ def lag(
     """
     rows = session.pages("/subscriptions", "subscriptions", topic=topic, sort="-backlog")
     behind = (_with_end(each) for each in rows if everybody or each["backlog_messages"] or each["in_flight_messages"])
-    session.output.table(islice(behind, limit or None), LAG, "Nobody is behind.")
+    session.table(islice(behind, limit or None), LAG, "Nobody is behind.")
 
 
 def _with_end(row: dict[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from penstock.commands.topics import Limit, Search
 app = Commands("List, create, show, change and delete subscriptions; leases; acks.")
 
 COLUMNS = [
-    Column("SUBSCRIPTION", "name"),
-    Column("TOPIC", "topic"),
+    Column("SUBSCRIPTION", "name", resource=True),
+    Column("TOPIC", "topic", resource=True),
     Column("KIND", "kind"),
     Column("BACKLOG", "backlog_messages", count, right=True),
     Column("IN FLIGHT", "in_flight_messages", count, right=True),
@@ -139,7 +139,7 @@ def ls(
     In a pipe: name, topic, kind, backlog, in flight, age of the oldest in seconds, acked a second.
     """
     rows = session.pages("/subscriptions", "subscriptions", topic=topic, search=search, sort=sort)
-    session.output.table(islice(rows, limit or None), COLUMNS, "There is no subscription.")
+    session.table(islice(rows, limit or None), COLUMNS, "There is no subscription.")
 
 
 @app.command()
@@ -205,7 +205,7 @@ def leases(session: Session, subscription: Subscription, *, limit: Limit = 0) ->
     In a pipe: offset, id, deadline, attempts, extensions, door, holder, since when.
     """
     rows = session.pages(path_of("subscriptions", subscription, "leases"), "leases")
-    session.output.table(islice(rows, limit or None), LEASES, "Nothing is in flight.")
+    session.table(islice(rows, limit or None), LEASES, "Nothing is in flight.")
 
 
 Receipts = Annotated[list[str], typer.Argument(metavar="RECEIPT", help="As pull --json shows them.")]

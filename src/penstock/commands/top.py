@@ -27,7 +27,7 @@ TOPIC_SORTS = {"b": "-messages", "n": "name", "a": "-messages", "r": "-rate"}
 HELP = "q quit   b backlog   a age   r rate   n name   t topics, subscriptions   space pause"
 
 SUBSCRIPTIONS = [
-    Column("SUBSCRIPTION", "name"),
+    Column("SUBSCRIPTION", "name", resource=True),
     Column("BACKLOG", "backlog_messages", count, right=True),
     Column("IN FLIGHT", "in_flight_messages", count, right=True),
     Column("OLDEST", "oldest_age_seconds", age, right=True),
@@ -35,7 +35,7 @@ SUBSCRIPTIONS = [
     Column("ACKED/S", "ack_rate", rate, right=True),
 ]
 TOPICS = [
-    Column("TOPIC", "name"),
+    Column("TOPIC", "name", resource=True),
     Column("MESSAGES", "messages", count, right=True),
     Column("SIZE", "bytes", size, right=True),
     Column("SUBS", "subscriptions", count, right=True),
@@ -103,7 +103,7 @@ def _after(view: View, key: str) -> View:
 def _look(session: Session, view: View) -> Look:
     kind, sort = ("topics", TOPIC_SORTS) if view.topics else ("subscriptions", SORTS)
     try:
-        totals = session.client.get("/statistics")
+        totals, _ = session.client.get("/statistics"), session.home  # asked for here, where it may fail
         page = session.get(f"/{kind}", sort=sort[view.sort], page_size=PAGE)
         return Look(totals, page[kind])
     except UnavailableError as error:  # it may come back
@@ -119,7 +119,7 @@ def _screen(session: Session, look: Look, view: View) -> Any:
         return Text(look.problem, style="red")
     head = [Text(line, no_wrap=True, overflow="ellipsis") for line in _head(look.totals)]
     columns = TOPICS if view.topics else SUBSCRIPTIONS
-    table = rich_table(look.rows[: max(1, height - len(head) - 4)], columns)
+    table = rich_table(look.rows[: max(1, height - len(head) - 4)], columns, session.home)
     state = "PAUSED   " if view.paused else ""
     foot = Text(f"{state}{HELP}"[:width], style="dim", no_wrap=True)
     return Group(*head, Text(""), table, Text(""), foot)

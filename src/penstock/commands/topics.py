@@ -24,7 +24,7 @@ Retention = Annotated[str | None, typer.Option(metavar="DURATION", help="Keep ac
 RetentionBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="At most so much of them; 0: no cap.")]
 
 COLUMNS = [
-    Column("TOPIC", "name"),
+    Column("TOPIC", "name", resource=True),
     Column("MESSAGES", "messages", count, right=True),
     Column("SIZE", "bytes", size, right=True),
     Column("SUBS", "subscriptions", count, right=True),
@@ -64,7 +64,7 @@ def ls(
     In a pipe: name, messages, bytes, subscriptions, messages published a second, time of the last.
     """
     rows = session.pages("/topics", "topics", search=search, sort=sort)
-    session.output.table(islice(rows, limit or None), COLUMNS, "There is no topic.")
+    session.table(islice(rows, limit or None), COLUMNS, "There is no topic.")
 
 
 @app.command()
