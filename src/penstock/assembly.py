@@ -23,6 +23,7 @@ from penstock.engine.blocking_queue import MessageQueue
 from penstock.errors import UnavailableError
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import BackupProgress, BackupReport, Finding, Journal, LogReader
+from penstock.wording import counted
 
 if TYPE_CHECKING:
     from penstock.doors.port import Condition, Door, Recovery
@@ -148,7 +149,7 @@ async def _apply_seed(opening: Opening, seed: Source) -> None:
     for each in plan.conflicts:
         log.warning("seed %s: %s %s was left as it is: %s", seed.label, each.kind, each.name, each.reason)
     made = sum(each.what == "created" for each in plan.findings)
-    log.info("seed %s: %d made, %d messages published", seed.label, made, plan.messages)
+    log.info("seed %s: %d made, %s published", seed.label, made, counted(plan.messages, "message"))
 
 
 def _recovery(queue: AsyncMessageQueue, seconds: float) -> Recovery:

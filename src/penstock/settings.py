@@ -38,17 +38,10 @@ from penstock.fields import (
 PREFIX = "PENSTOCK_"
 # Variables of ours that are no settings of the server: where its settings file is, and what its clients read.
 OTHER_VARIABLES = frozenset(
-    PREFIX + name
+    f"{PREFIX}{name}"
     for name in (
-        "CONFIG",
-        "ADDRESS",
-        "TOKEN",
-        "TOKEN_FILE",
-        "CONTEXT",
-        "PROJECT",
-        "TEXT_ADDRESS",
-        "FLIGHT_ADDRESS",
-        "NIGHTLY",
+        *("CONFIG", "NIGHTLY", "ADDRESS", "CONTEXT", "PROJECT", "TOKEN", "TOKEN_FILE"),
+        *("TEXT_ADDRESS", "FLIGHT_ADDRESS"),
     )
 )
 # Kubernetes gives every container the addresses of services as variables; those of a service named penstock, or

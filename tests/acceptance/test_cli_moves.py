@@ -165,7 +165,7 @@ def test_a_wrong_line_is_named_and_what_came_before_it_stays(command: CommandLin
         assert sentence in command.refused("import", name, stdin='{"data": "x"}\n' + line)
     many = "".join(f'{{"data": "{n}"}}\n' for n in range(1000))
     done = command.run("import", name, stdin=many + "{")
-    assert (done.code, done.err) == (5, "penstock: Line 1001 is not JSON; 1,000 messages before that were imported\n")
+    assert (done.code, done.err) == (5, "penstock: Line 1001 is not JSON; imported before that: 1,000 messages\n")
     assert len(command("peek", name, "-n", "10000").lines) == 1000
     assert "holds no messages" in command.run("import", name).err
 

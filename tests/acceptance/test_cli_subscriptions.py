@@ -65,7 +65,7 @@ def test_subscriptions_are_listed_shown_and_deleted(command: CommandLine, name: 
     assert "backlog_messages\t10\n" in command("subs", "show", name).out
     assert command("subs", "leases", name).out == ""
     with command.terminal("subs", "delete", name) as terminal:
-        terminal.until(r"for which 10 messages wait\? \[y/N\]")
+        terminal.until(r"with 10 messages waiting\? \[y/N\]")
         terminal.type("yes\n")
         assert terminal.end()[0] == 0
     assert command.refused("subs", "show", name, code=3) == f"Subscription not found: {full}"
@@ -99,7 +99,7 @@ def test_a_queue_is_one_step_and_has_a_name_at_every_door(command: CommandLine) 
 
 def test_a_seek_says_what_it_does_before_it_does_it(command: CommandLine, name: str) -> None:
     command("pull", name, "-n", "6", "--ack")
-    effect = "4 messages come back, 0 are skipped, the backlog goes from 4 to 8"
+    effect = "4 messages to come back, 0 to be skipped, the backlog goes from 4 to 8"
     assert command("seek", name, "2", "--dry-run").out == f"Would do: {effect}\n"
     assert command("seek", name, "2", code=2).err.count("\n") == 1
     assert command("seek", name, "2", "--yes").out == f"{effect}\n"

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import penstock
 from penstock.errors import InvalidArgumentError
-from penstock.settings import DOORS, SETTINGS, Settings, load_settings, read_config, shown_settings
+from penstock.settings import (
+    DOORS,
+    OTHER_VARIABLES,
+    SETTINGS,
+    Settings,
+    load_settings,
+    read_config,
+    shown_settings,
+    stray_variables,
+)
 
 
 def load(
@@ -203,3 +214,43 @@ def test_settings_are_shown_without_their_secrets() -> None:
     assert shown["data"] == ("/srv/data", True, True)
     assert shown.keys() == SETTINGS.keys()
     assert "s3cret" not in repr(shown)
+
+
+def test_every_variable_that_our_code_reads_is_known_to_be_ours() -> None:
+    """Else a server would call it mistyped."""
+    known = {each.variable for each in SETTINGS.values()} | OTHER_VARIABLES
+    texts = [path.read_text() for path in Path(penstock.__file__).parent.rglob("*.py")]
+    named = {name for text in texts for name in re.findall(r"""["']?(PENSTOCK_[A-Z_]*[A-Z])\b""", text)}
+    assert {"PENSTOCK_CONFIG", "PENSTOCK_TOKEN"} <= named
+    assert named <= known
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        (
+            "PENSTOCK_HTPP_PORT",
+            "1",
+            "PENSTOCK_HTPP_PORT is not a setting and is ignored; did you mean PENSTOCK_HTTP_PORT?",
+        ),
+        ("PENSTOCK_BANANA", "1", "PENSTOCK_BANANA is not a setting and is ignored"),
+        (
+            "PENSTOCK_TEXT_PORT",
+            "tcp://10.0.0.7:9123",
+            "PENSTOCK_TEXT_PORT holds the address of a service, not a setting, and is ignored",
+        ),
+        ("PENSTOCK_PORT", "tcp://10.0.0.7:8085", ""),
+        ("PENSTOCK_SERVICE_HOST", "10.0.0.7", ""),
+        ("PENSTOCK_SERVICE_PORT_PUBSUB", "8085", ""),
+        ("PENSTOCK_PORT_8085_TCP_PROTO", "tcp", ""),
+        ("PENSTOCK_HTTP_SERVICE_PORT", "8090", ""),
+        ("PENSTOCK_TOKEN", "secret", ""),
+        ("PENSTOCK_HTTP_PORT", "1", ""),
+        ("penstock_http_prot", "1", ""),
+    ],
+)
+def test_a_variable_that_means_nothing_is_named_unless_it_is_somebody_elses(
+    name: str, value: str, sentence: str
+) -> None:
+    assert list(stray_variables({name: value, "PATH": "/bin"})) == ([sentence] if sentence else [])
+    load(environment={name: value})

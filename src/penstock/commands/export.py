@@ -26,6 +26,7 @@ from penstock.commands.sending import Sender
 from penstock.commands.session import Filter, JsonPath, Session, Text, Topic, on_server, path_of
 from penstock.commands.times import Window, local_now, seconds, window
 from penstock.errors import InvalidArgumentError, PenstockError
+from penstock.wording import counted
 
 ROWS = 1000
 FIELDS = {"data", "data_base64", "attributes", "ordering_key", "delay_seconds", "ttl_seconds"}
@@ -70,7 +71,7 @@ def export(
             write(some)
             written += len(some)
     if file != "-":
-        session.output.say(f"Exported {written:,} messages to {file}", {"exported": written, "file": file})
+        session.output.say(f"Exported {counted(written, 'message')} to {file}", {"exported": written, "file": file})
 
 
 def _is_parquet(file: str, asked: bool) -> bool:
@@ -144,11 +145,13 @@ def import_(
     except (PenstockError, KeyboardInterrupt) as error:
         if not sender.sent:
             raise
-        complain(getattr(error, "message", "Interrupted") + f"; {sender.sent:,} messages before that were imported")
+        complain(
+            getattr(error, "message", "Interrupted") + f"; imported before that: {counted(sender.sent, 'message')}"
+        )
         raise typer.Exit(PARTLY_DONE) from None
     done = {"imported": sender.sent - before, "there_before": before}
     was_there = f"; {before:,} were there before" if before else ""
-    session.output.say(f"Imported {sender.sent - before:,} messages{was_there}", done)
+    session.output.say(f"Imported {counted(sender.sent - before, 'message')}{was_there}", done)
     if not sender.sent:
         complain(f"{file} holds no messages")
         raise typer.Exit(FAILED)

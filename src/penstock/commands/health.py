@@ -12,6 +12,7 @@ from penstock.commands.exits import FAILED, UNREACHABLE
 from penstock.commands.session import Session, on_server
 from penstock.commands.times import seconds
 from penstock.errors import PenstockError, UnavailableError
+from penstock.wording import counted
 
 POLL_SECONDS = 0.1
 NAGIOS = {0: 0, FAILED: 1, UNREACHABLE: 2}  # ok, warning, critical
@@ -66,7 +67,7 @@ def _look(
     if faults:
         return FAILED, "WARNING", "; ".join(faults), figures
     doors = ", ".join(each["name"] for each in server["doors"] if each["state"] == "open")
-    return 0, "OK", f"{server['version']}, doors {doors}, {figures['backlog']:,} messages wait", figures
+    return 0, "OK", f"{server['version']}, doors {doors}, {counted(figures['backlog'], 'message')} waiting", figures
 
 
 def _is_bad(door: dict[str, Any]) -> bool:

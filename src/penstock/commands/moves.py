@@ -16,6 +16,7 @@ from penstock.commands.output import Column, count, moment, rate
 from penstock.commands.progress import Progress
 from penstock.commands.questions import ask
 from penstock.commands.session import DryRun, Filter, JsonPath, Session, Subscription, Text, Yes, on_server, path_of
+from penstock.wording import counted
 
 app = Commands("Moves and redrives: list, show, stop.")
 
@@ -113,7 +114,7 @@ def _run(session: Session, move: dict[str, Any], rate: float, *, detach: bool, d
     if not seen["would_move"]:
         return session.output.say(f"There is nothing to move; {seen['would_leave']:,} are left", seen)
     about = "" if seen["complete"] else "at least "
-    ask(f"Move {about}{seen['would_move']:,} messages to {_places(seen)}?", yes)
+    ask(f"Move {about}{counted(seen['would_move'], 'message')} to {_places(seen)}?", yes)
     started = session.create("/moves", {**move, "rate": rate})
     if detach:
         return session.output.say(started["id"], started)

@@ -11,6 +11,7 @@ from penstock.commands.output import Column, age, count, size
 from penstock.commands.questions import ask
 from penstock.commands.session import Queue, Session, Yes, on_server, path_of
 from penstock.commands.topics import Limit, Search
+from penstock.wording import counted
 
 app = Commands("List, create, show and delete queues.")
 
@@ -78,7 +79,7 @@ def show(session: Session, queue: Queue) -> None:
 def delete(session: Session, queue: Queue, *, yes: Yes = False) -> None:
     """Delete a queue: its topic with the messages, and its subscription."""
     known = session.get(path_of("queues", queue))
-    ask(f"Delete the queue {known['name']}, in which {known['backlog_messages']:,} messages wait?", yes)
+    ask(f"Delete the queue {known['name']} with {counted(known['backlog_messages'], 'message')} waiting?", yes)
     session.delete(path_of("queues", queue))
     session.output.say(f"Deleted {known['name']}", {"deleted": known["name"]})
 

@@ -15,6 +15,7 @@ from penstock.commands.session import DryRun, Session, Subscription, Yes, on_ser
 from penstock.commands.templates import pairs
 from penstock.commands.times import instant, local_now, rfc3339
 from penstock.commands.topics import Label
+from penstock.wording import counted
 
 app = Commands("Snapshots of subscriptions: list, create, show, delete.")
 
@@ -56,7 +57,7 @@ def seek(
 def _effect(seen: dict[str, Any]) -> str:
     about = "" if seen["exact"] else "at most "  # its filter will pass over some
     return (
-        f"{about}{seen['come_back']:,} messages come back, {seen['skipped']:,} are skipped, "
+        f"{about}{counted(seen['come_back'], 'message')} to come back, {seen['skipped']:,} to be skipped, "
         f"the backlog goes from {seen['backlog_before']:,} to {seen['backlog_after']:,}"
     )
 
@@ -85,12 +86,12 @@ def purge(
     """Settle all that waits in a subscription, or remove all of a topic."""
     path = path_of("topics" if topic else "subscriptions", name, "purge")
     seen = session.post(path, {"dry_run": True})
-    what = f"{seen['messages']:,} messages of {'the topic' if topic else 'the subscription'} {name}"
+    what = f"{counted(seen['messages'], 'message')} of {'the topic' if topic else 'the subscription'} {name}"
     if dry_run:
         return session.output.say(f"Would purge {what}", seen)
     ask(f"Purge {what}?", yes)
     done = session.post(path, {})
-    session.output.say(f"Purged {done['messages']:,} messages", done)
+    session.output.say(f"Purged {counted(done['messages'], 'message')}", done)
 
 
 @app.command()

@@ -16,6 +16,7 @@ from penstock.commands.session import Session, Subscription, Yes, on_server, pat
 from penstock.commands.templates import pairs
 from penstock.commands.times import instant, local_now, rfc3339, seconds
 from penstock.commands.topics import Limit, Search
+from penstock.wording import counted
 
 app = Commands("List, create, show, change and delete subscriptions; leases; acks.")
 
@@ -192,7 +193,7 @@ def delete(session: Session, subscription: Subscription, *, yes: Yes = False) ->
     """Delete a subscription; the messages stay in the topic."""
     known = session.get(path_of("subscriptions", subscription))
     waiting = known["backlog_messages"]
-    ask(f"Delete {known['name']}, for which {waiting:,} messages wait?", yes)
+    ask(f"Delete {known['name']} with {counted(waiting, 'message')} waiting?", yes)
     session.delete(path_of("subscriptions", subscription))
     session.output.say(f"Deleted {known['name']}", {"deleted": known["name"]})
 

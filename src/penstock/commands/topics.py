@@ -14,6 +14,7 @@ from penstock.commands.session import Session, Topic, Yes, on_server, path_of
 from penstock.commands.templates import pairs
 from penstock.commands.times import seconds
 from penstock.commands.times import size as read_size
+from penstock.wording import counted
 
 app = Commands("List, create, show, change and delete topics.")
 
@@ -110,8 +111,8 @@ def delete(session: Session, topic: Topic, *, yes: Yes = False) -> None:
     """Delete a topic and its messages; its subscriptions stay, detached."""
     known = session.get(path_of("topics", topic))
     ask(
-        f"Delete {known['name']} with {known['messages']:,} messages, "
-        f"which {known['subscriptions']:,} subscriptions read?",
+        f"Delete {known['name']} with {counted(known['messages'], 'message')}, "
+        f"read by {counted(known['subscriptions'], 'subscription')}?",
         yes,
     )
     session.delete(path_of("topics", topic))
