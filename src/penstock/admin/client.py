@@ -69,6 +69,8 @@ class Client:
             raise errors.InvalidArgumentError(f"Not an address: {address}. Give HOST:PORT")
         self._tls = ssl.create_default_context() if place.scheme == "https" else None
         self.url = f"{place.scheme}://{place.netloc.rpartition('@')[2]}"
+        if token and not (token.isprintable() and token.isascii()):
+            raise errors.InvalidArgumentError("A token is printable text without accents")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
         self._kept: http.client.HTTPConnection | None = None

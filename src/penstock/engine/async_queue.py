@@ -312,7 +312,8 @@ class AsyncMessageQueue(AsyncTopology):
         engine.check()
         topic = engine.broker.state.topic(topic_name)
         first, until = max(first, topic.head), min(until, topic.tail)
-        await self.commit()
+        if engine.commits.holds(topic.number):  # what others wait for is not this reader's
+            await self.commit()
         if first >= until:
             return []
         bounds = (topic.number, first, until, False, max_bytes) if max_bytes else (topic.number, first, until)

@@ -84,6 +84,12 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         Client(address)
 
 
+@pytest.mark.parametrize("token", ["a\nb", "é"])
+def test_what_is_no_token_is_refused(token: str) -> None:
+    with pytest.raises(errors.InvalidArgumentError, match=r"^A token is printable text"):
+        Client("127.0.0.1:8090", token)
+
+
 def test_a_server_that_is_not_there_is_said_so() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
