@@ -90,8 +90,10 @@ class CommandLine:
                 process.kill()
 
     @contextmanager
-    def terminal(self, *arguments: str, columns: int = 120, lines: int = 40, **variables: str) -> Iterator[Terminal]:
-        terminal = Terminal(arguments, self.environment | variables, columns, lines)
+    def terminal(
+        self, *arguments: str, columns: int = 120, lines: int = 40, stdout: Any = None, **variables: str
+    ) -> Iterator[Terminal]:
+        terminal = Terminal(arguments, self.environment | variables, columns, lines, stdout)
         try:
             yield terminal
         finally:
@@ -99,16 +101,18 @@ class CommandLine:
 
 
 class Terminal:
-    """A command on a pseudo-terminal, which is standard input, output and error alike."""
+    """A command on a pseudo-terminal, which is standard input, error and, unless another is given, output."""
 
-    def __init__(self, arguments: tuple[str, ...], environment: dict[str, str], columns: int, lines: int) -> None:
+    def __init__(
+        self, arguments: tuple[str, ...], environment: dict[str, str], columns: int, lines: int, stdout: Any = None
+    ) -> None:
         self.master, follower = pty.openpty()
         self._resize(follower, columns, lines)
         environment = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "penstock", *arguments],
             stdin=follower,
-            stdout=follower,
+            stdout=follower if stdout is None else stdout,
             stderr=follower,
             env=environment,
             start_new_session=True,

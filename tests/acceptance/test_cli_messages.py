@@ -256,6 +256,19 @@ def test_what_takes_long_has_a_bar_on_a_terminal(command: CommandLine, topic: st
         assert terminal.end()[0] == 0
 
 
+def test_a_bar_on_the_terminal_leaves_standard_output_alone(command: CommandLine, topic: str, tmp_path: Path) -> None:
+    with (tmp_path / "ids").open("wb") as file:
+        arguments = ("publish", topic, "x", "--count", "30", "--rate", "15")
+        with command.terminal(*arguments, stdout=file) as terminal:
+            terminal.until(r"Publishing .*\d+/30")
+            code, text = terminal.end()
+    ids = (tmp_path / "ids").read_text().splitlines()
+    assert code == 0
+    assert len(ids) == 30
+    assert all(each.isdigit() for each in ids)
+    assert not any(each in text for each in ids)
+
+
 # ---------------------------------------------------------------------- bad input
 
 

@@ -110,6 +110,9 @@ def add(
     use: Annotated[bool, typer.Option("--use", help="Make it the current one; the first one always is.")] = False,
 ) -> None:
     """Add a context, or write one of the same name anew."""
+    from penstock.admin.client import Client
+
+    Client(address)  # says so, if it is none
     if token == "-":  # noqa: S105 - stands for standard input
         import sys
 

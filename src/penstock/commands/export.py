@@ -187,7 +187,7 @@ def read_line(line: bytes, number: int) -> dict[str, Any]:
     """A message as the API takes it. What is wrong names the line."""
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidArgumentError(f"Line {number} is not JSON") from None
     if not isinstance(row, dict):
         raise InvalidArgumentError(f"Line {number} is not an object")

@@ -26,8 +26,13 @@ class Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, where: TracebackType | None) -> None:
+        self.hide()
+
+    def hide(self) -> None:
+        """Before something is printed; the next step shows it again."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
 
     def add(self, count: int) -> None:
         self.at(self.done + count)
@@ -54,4 +59,6 @@ def _bar() -> Any:
     from rich.progress import Progress as RichProgress
 
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    return RichProgress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    # Standard output stays what it is: it may be a file, into which the bar does not belong.
+    return RichProgress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)

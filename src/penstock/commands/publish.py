@@ -86,6 +86,7 @@ def publish(
         for ids in sender.send_all(_paced(drafts, rate), largest=_batch(rate), at_once=rate > 0):
             bar.add(len(ids))
             if not quiet:
+                bar.hide()
                 _print_ids(session, ids)
     if not sender.sent:
         raise WrongUsageError("There was nothing to publish: standard input is empty")

@@ -137,6 +137,7 @@ def search(
         closing(messages(session, topic, query | conditions, bar=bar)) as found,
     ):
         for number, message in enumerate(found, 1):
+            bar.hide()
             session.output.message(message)
             if number == most:
                 break

@@ -182,9 +182,12 @@ def find_place(
     chosen = _context(environment, context, address)
     address = address or (chosen.address if chosen else environment.get("PENSTOCK_ADDRESS"))
     token = token or (chosen.token if chosen and context else "") or _token(environment)
+    token = token or (chosen.token if chosen else "")
+    if not (token.isascii() and token.isprintable()):
+        raise WrongUsageError("The token has characters that no token has")
     return Place(
         address or _from_ready_file(environment) or DEFAULT_ADDRESS,
-        token or (chosen.token if chosen else None) or None,
+        token or None,
         project or environment.get("PENSTOCK_PROJECT") or (chosen.project if chosen else None) or None,
     )
 

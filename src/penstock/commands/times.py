@@ -15,7 +15,7 @@ from penstock.commands.exits import WrongUsageError
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 SIZES = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "kb": 1000, "mb": 1000**2, "gb": 1000**3}
 SIZES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.ASCII)
+_PART = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|s|m|h|d|w)", re.ASCII)
 _MILLISECONDS_FROM = 100_000_000_000  # a number of seconds so large would be in the year 5138
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -23,19 +23,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def seconds(text: str, what: str = "A duration") -> float:
     """`90`, `90s`, `1.5m`, `1h30m`, `500ms`, `2d`."""
     text = text.strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
+    if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", text, re.ASCII):
         return float(text)
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise WrongUsageError(f"{what} is a number with ms, s, m, h, d or w, such as 10s or 1h30m, not {text!r}")
+        raise WrongUsageError(f"{what} is a number with ms, s, m, h, d or w, such as 10s or 1h30m, not {text[:40]!r}")
     return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
 def size(text: str, what: str = "A size") -> int:
     """`512`, `10k`, `1MiB`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text.strip(), re.ASCII)
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([a-zA-Z]*)", text.strip(), re.ASCII)
     if not found or found[2].lower() not in SIZES:
-        raise WrongUsageError(f"{what} is a number of bytes, or one with k, M, G, KiB, MiB or GiB, not {text!r}")
+        raise WrongUsageError(f"{what} is a number of bytes, or one with k, M, G, KiB, MiB or GiB, not {text[:40]!r}")
     return int(float(found[1]) * SIZES[found[2].lower()])
 
 
@@ -51,11 +51,11 @@ def instant(text: str, now: datetime) -> datetime:
             number = int(text)
             return EPOCH + timedelta(seconds=number / 1000 if number >= _MILLISECONDS_FROM else number)
         read = datetime.fromisoformat(text)
+        return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
     except (ValueError, OverflowError, WrongUsageError):
         raise WrongUsageError(
-            f"A time is now, -10m, 2026-11-15T10:00Z or milliseconds since 1970, not {text!r}"
+            f"A time is now, -10m, 2026-11-15T10:00Z or milliseconds since 1970, not {text[:40]!r}"
         ) from None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def rfc3339(at: datetime) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import typer
@@ -30,6 +31,8 @@ class PlainValue:
             return value
         try:
             number = self._kind(value)
+            if not -math.inf < number < math.inf:
+                raise ValueError
         except ValueError:
             raise typer.BadParameter(f"{value!r} is not {PLAIN[self._kind]}", ctx=ctx, param=param) from None
         if self._least is not None and not number >= self._least:

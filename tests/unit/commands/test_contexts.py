@@ -43,6 +43,7 @@ def test_contexts_are_added_chosen_and_removed(home: Path) -> None:
 
 def test_the_file_is_for_its_owner_alone_and_survives_odd_values(home: Path) -> None:
     run("add", 'a "b".c', "h:1", "--token", 'x"\\y\n')
+    assert "Not an address" in run("add", "x", "ftp://h", code=1)
     file = home / "penstock" / "contexts.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert read_contexts(file).find('a "b".c').token == 'x"\\y\n'
@@ -90,6 +91,9 @@ def test_a_token_may_be_in_a_file(home: Path) -> None:
     file = home / "token"
     environment = {"XDG_CONFIG_HOME": str(home), "PENSTOCK_TOKEN_FILE": str(file)}
     with pytest.raises(WrongUsageError, match="Cannot read the token"):
+        find_place(environment)
+    file.write_text("se\ncret\n")
+    with pytest.raises(WrongUsageError, match="characters that no token has"):
         find_place(environment)
     file.write_text("secret\n")
     assert find_place(environment).token == "secret"

@@ -19,7 +19,8 @@ from tests.server_process import SECONDS, clean_environment
         (["peek", "t", "-n", "0"], "0 is less than 1"),
         (["peek", "t", "-n", "1000000"], "1000000 is more than 100000"),
         (["publish", "t", "x", "--rate", "quick"], "'quick' is not a number"),
-        (["publish", "t", "x", "--rate", "nan"], "nan is less than 0"),
+        (["publish", "t", "x", "--rate", "nan"], "'nan' is not a number"),
+        (["publish", "t", "x", "--rate", "inf"], "'inf' is not a number"),
         (["publish", "t", "x", "--rate", "-1"], "-1 is less than 0"),
     ],
 )
