@@ -80,9 +80,13 @@ def restore(
 
 
 def examine_store(data: str | Path, deep: bool, progress: Callable[[int, int], None]) -> Iterator[Finding]:
-    """What there is to say of a store, in use or not; `progress` is told bytes done and bytes in all."""
+    """What there is to say of a store, in use or not, or of a backup; `progress` is told bytes done and in all."""
+    from penstock.journal.backup.checking import examine_backup
+    from penstock.journal.backup.manifest import is_backup
     from penstock.journal.sqlite import examining
 
+    if is_backup(Path(data)):
+        return iter([examine_backup(Path(data), progress)])
     return examining.examine(Path(data), deep=deep, now=time.time_ns(), progress=progress)
 
 

@@ -19,7 +19,7 @@ from penstock.commands.session import Session, on_server
 from penstock.errors import NotFoundError
 from penstock.journal.port import Finding
 
-Store = Annotated[str | None, typer.Option(metavar="DIR", help="Look at this store, in use or not, and ask no server.")]
+Store = Annotated[str | None, typer.Option(metavar="DIR", help="Look at this store or backup, and ask no server.")]
 Deep = Annotated[bool, typer.Option("--deep", help="Read every row of the store and check it.")]
 
 SKEW_SECONDS = 5
@@ -37,7 +37,7 @@ def doctor(session: Session, *, data: Store = None, deep: Deep = False) -> None:
     """Check a store or a server: disk, clock, limits, who may come in.
 
     Each line is ok, a note or a problem, with what to do about it; with a problem the exit code is 1. A server on this
-    machine is looked at together with its store. Nothing is changed.
+    machine is looked at together with its store. A backup is read as a whole. Nothing is changed.
     """
     findings = _of_store(Path(data), deep) if data is not None else _of_server(session, deep)
     worst = 0

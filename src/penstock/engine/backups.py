@@ -18,6 +18,8 @@ from penstock.journal.port import BackupProgress, BackupReport, Journal
 
 log = logging.getLogger("penstock")
 
+END_SECONDS = 5.0  # to remove what is not finished
+
 
 class Failure(msgspec.Struct):
     kind: str
@@ -46,7 +48,7 @@ class Backups:
         command = self._journal.backup_command()
         if self._running:
             raise errors.FailedPreconditionError("Another backup is running; one at a time.")
-        self._running, report = True, None
+        self._running, report, failure = True, None, None
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -57,15 +59,19 @@ class Backups:
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,  # a Ctrl-C is for the server alone
             )
+            ended = False
             try:
                 async for line in _lines_of(process):
-                    report = line.backup or report
+                    report, failure = line.backup or report, line.error or failure
                     if line.progress is not None:
                         yield line.progress
+                ended = True
             finally:
-                await _end(process)
+                await _end(process, ended)
         finally:
             self._running = False
+        if failure is not None:
+            raise _raised(failure)
         if report is None:
             raise errors.UnavailableError("The process that writes the backup ended before it was done.")
         yield report  # whoever has it may begin the next one
@@ -74,10 +80,7 @@ class Backups:
 async def _lines_of(process: asyncio.subprocess.Process) -> AsyncGenerator[Line, None]:
     assert process.stdout is not None, "it is a pipe"
     while text := await process.stdout.readline():
-        line = _decoder.decode(text)
-        if line.error is not None:
-            raise _raised(line.error)
-        yield line
+        yield _decoder.decode(text)
 
 
 def _raised(failure: Failure) -> errors.PenstockError:
@@ -88,12 +91,13 @@ def _raised(failure: Failure) -> errors.PenstockError:
     return error
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process, ended: bool) -> None:
     """Whatever it has written that is no backup yet, it removes; what it cannot, the next one does."""
-    with suppress(ProcessLookupError):
-        process.terminate()
+    if not ended:  # asking one that has ended by itself could take its exit code from whoever waits for it
+        with suppress(ProcessLookupError):
+            process.terminate()
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(END_SECONDS):
             await process.wait()
     except TimeoutError:
         with suppress(ProcessLookupError):

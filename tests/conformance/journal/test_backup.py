@@ -23,7 +23,7 @@ from penstock.errors import (
     ResourceExhaustedError,
 )
 from penstock.journal.backup import disk, rows, writing
-from penstock.journal.backup.checking import check_backup
+from penstock.journal.backup.checking import check_backup, examine_backup
 from penstock.journal.backup.manifest import read_manifest
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.sqlite import SqliteJournal
@@ -195,6 +195,29 @@ def test_a_flipped_bit_anywhere_is_found_and_the_file_named(
             assert not restored.exists(), "nothing was made of it"
             _flip(path, place)
     restore(folder, restored)
+
+
+def test_a_flipped_bit_in_the_state_is_found_by_the_next_backup(data: Path, folder: Path) -> None:
+    back_up(data, folder)
+    (path,) = folder.glob("state-*")
+    for place in range(0, path.stat().st_size, 97):
+        _flip(path, place)
+        with pytest.raises(DamagedStoreError, match=path.name):
+            back_up(data, folder)
+        _flip(path, place)
+    assert back_up(data, folder).copied_bytes == 0
+
+
+def test_a_look_at_a_backup_reads_all_of_it(data: Path, folder: Path) -> None:
+    back_up(data, folder)
+    found = examine_backup(folder, lambda done, total: None)
+    assert found.level == "ok"
+    assert found.found.endswith(" bytes: whole, and every checksum matches.")
+    for path in folder.glob("*.rows"):
+        _flip(path, path.stat().st_size // 2)
+        found = examine_backup(folder, lambda done, total: None)
+        assert (found.level, path.name in found.found) == ("problem", True)
+        _flip(path, path.stat().st_size // 2)
 
 
 def test_a_file_cut_short_or_missing_is_named(data: Path, folder: Path, restored: Path) -> None:

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from penstock.broker.facts import Fact
 from penstock.broker.state import State
-from penstock.errors import DamagedStoreError
-from penstock.journal.backup.manifest import Manifest, RowFile, Run
+from penstock.errors import DamagedStoreError, PenstockError
+from penstock.journal.backup.folder import reading
+from penstock.journal.backup.manifest import Manifest, RowFile, Run, read_manifest
 from penstock.journal.backup.rows import damaged, read_rows, require_file
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, check_batch, open_facts, open_snapshot
+from penstock.journal.port import Finding
 
 
 class Recovery:
@@ -80,7 +82,7 @@ def check_backup(
     for file in manifest.files:
         require_file(folder, file)
     for file in manifest.state:
-        _recover(folder, file, recovery)
+        recover_file(folder, file, recovery)
         progress(file.bytes)
     for file in manifest.batches:
         if file.name not in skipped:
@@ -112,7 +114,8 @@ def require_messages(state: State, runs: Iterable[Run]) -> None:
             )
 
 
-def _recover(folder: Path, file: RowFile, recovery: Recovery) -> None:
+def recover_file(folder: Path, file: RowFile, recovery: Recovery) -> None:
+    """Go on with the rows of one file of state."""
     try:
         recovery.read(read_rows(folder, file))
     except (DamagedStoreError, KeyError) as error:
@@ -132,3 +135,23 @@ def _check_batches(folder: Path, file: RowFile) -> None:
 def _named(error: Exception, file: RowFile) -> DamagedStoreError:
     """The file is what an operator can do something about, not the row."""
     return error if isinstance(error, DamagedStoreError) and file.name in error.message else damaged(file)
+
+
+def examine_backup(folder: Path, progress: Callable[[int, int], None]) -> Finding:
+    """All of it, as before a restore."""
+    done = 0
+    try:
+        with reading(folder):
+            manifest = read_manifest(folder)
+            total = sum(file.bytes for file in manifest.files)
+
+            def more(size: int) -> None:
+                nonlocal done
+                done += size
+                progress(done, total)
+
+            check_backup(manifest, folder, progress=more)
+    except PenstockError as error:
+        return Finding("backup", "problem", error.message, "Make another one, in a new folder.")
+    what = f"Backup {manifest.number} of {manifest.time}, {len(manifest.files):,} files with {total:,} bytes"
+    return Finding("backup", "ok", f"{what}: whole, and every checksum matches.")

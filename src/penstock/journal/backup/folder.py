@@ -43,6 +43,23 @@ def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
         raise FailedPreconditionError(f"The backup cannot be written: {error.strerror}.") from error
 
 
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """While this runs, no backup changes the folder."""
+    lock = -1
+    with suppress(OSError):  # without a lock, or on a disk that cannot be written: nobody changes it there
+        lock = os.open(folder / LOCK, os.O_RDONLY)
+    try:
+        if lock >= 0:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise FailedPreconditionError("A backup into this folder is running.") from error
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
 def number_of(name: str) -> int:
     """Of a file of rows."""
     found = ROWS.fullmatch(name)

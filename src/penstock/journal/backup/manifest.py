@@ -83,6 +83,10 @@ def write_manifest(manifest: Manifest, folder: Path, disk: Disk) -> None:
     disk.sync_path(folder)
 
 
+def is_backup(folder: Path) -> bool:
+    return (folder / NAME).is_file()
+
+
 def read_manifest(folder: Path) -> Manifest:
     try:
         line, _, checksum = (folder / NAME).read_bytes().partition(b"\n")

@@ -7,17 +7,12 @@ other store then names a different message here.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.broker.ledger import named_store
-from penstock.errors import FailedPreconditionError
 from penstock.journal.backup.checking import Checked
-from penstock.journal.backup.folder import LOCK
 from penstock.journal.backup.rows import read_rows
 from penstock.journal.codec import (
     FACTS_ROW,
@@ -30,23 +25,6 @@ from penstock.journal.codec import (
     seal_snapshot,
     topic_of,
 )
-
-
-@contextmanager
-def reading(folder: Path) -> Iterator[None]:
-    """While this runs, no backup changes the folder."""
-    lock = -1
-    with suppress(OSError):  # without a lock, or on a disk that cannot be written: nobody changes it there
-        lock = os.open(folder / LOCK, os.O_RDONLY)
-    try:
-        if lock >= 0:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise FailedPreconditionError("A backup into this folder is running.") from error
-    finally:
-        if lock >= 0:
-            os.close(lock)
 
 
 def restored_rows(checked: Checked, folder: Path, *, keep_identity: bool) -> Iterator[tuple[bytes, Row]]:

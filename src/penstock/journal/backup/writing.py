@@ -13,12 +13,12 @@ from pathlib import Path
 
 from penstock.broker.facts import Published
 from penstock.errors import FailedPreconditionError
-from penstock.journal.backup.checking import Recovery, check_backup, is_needed
+from penstock.journal.backup.checking import Recovery, check_backup, is_needed, recover_file
 from penstock.journal.backup.disk import Disk
 from penstock.journal.backup.folder import number_of, open_folder, require_room
 from penstock.journal.backup.history import copied_ends, require_same_history
 from penstock.journal.backup.manifest import FORMAT, Manifest, RowFile, report_of, write_manifest
-from penstock.journal.backup.rows import RowFileWriter, read_rows
+from penstock.journal.backup.rows import RowFileWriter
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, check_batch
 from penstock.journal.port import BackupProgress, BackupReport, StoreRows
 
@@ -97,7 +97,7 @@ class _Copy:
             return False
         self._state_before = earlier.state
         for file in earlier.state:
-            self._recovery.read(read_rows(self._folder, file))
+            recover_file(self._folder, file, self._recovery)
         return True
 
     def _copy_commits(self) -> None:

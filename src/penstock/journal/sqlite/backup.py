@@ -28,8 +28,9 @@ from penstock.errors import (
 )
 from penstock.journal.backup.checking import check_backup
 from penstock.journal.backup.disk import Disk
+from penstock.journal.backup.folder import reading
 from penstock.journal.backup.manifest import read_manifest, report_of
-from penstock.journal.backup.restoring import reading, restored_rows
+from penstock.journal.backup.restoring import restored_rows
 from penstock.journal.backup.writing import write_backup
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, Row
 from penstock.journal.port import BackupProgress, BackupReport
