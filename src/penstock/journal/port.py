@@ -150,6 +150,9 @@ class StoreRows(Protocol):
     def batches(self, topic: int, first: int) -> list[tuple[Any, ...]]:
         """Batches of a topic that begin at `first` or later, in order; none: there are no more."""
 
+    def end(self, topic: int) -> int:
+        """The offset behind the last stored message of a topic; 0 if nothing of it is stored."""
+
     def next_batch(self, topic: int, first: int) -> BatchSeal | None:
         """The first batch at or behind a place, in this topic or the ones that follow."""
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import apsw
@@ -107,6 +108,27 @@ def test_nothing_but_the_identity_changes(data: Path, folder: Path, restored: Pa
     assert new.subscriptions == old.subscriptions
     assert new.snapshots == old.snapshots
     assert new.documents == old.documents
+
+
+def test_a_store_that_is_never_quiet_is_backed_up_all_the_same(data: Path, folder: Path, restored: Path) -> None:
+    """With a message more whenever it looks, it would otherwise copy for ever."""
+    with open_store(data) as queue:
+
+        class Busy(sqlite_rows.SqliteRows):
+            looks = 0
+
+            def _slice(self, *question: Any) -> list[Any]:
+                Busy.looks += 1
+                assert Busy.looks < 500, "it does not end"
+                fill(queue, "a", [b"more"])
+                return super()._slice(*question)
+
+        busy = Busy(data)
+        report = writing.write_backup(busy, folder, now=0, progress=lambda _: None)
+        busy.close()
+        assert report.messages < queue.topic("a").tail + 5
+    restore(folder, restored)
+    assert len(contents(restored).messages[1]) <= report.messages
 
 
 # ---------------------------------------------------------------------- incremental

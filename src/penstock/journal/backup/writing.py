@@ -101,9 +101,11 @@ class _Copy:
         return True
 
     def _copy_commits(self) -> None:
-        """All facts there are, and the messages they speak of."""
+        """The facts that there are when it begins, and the messages they speak of: what comes meanwhile is for the next
+        round, or under load this would not end."""
         topics: set[int] | None = set()
-        while rows := self._rows.facts(self._recovery.commit):
+        end = self._rows.last_commit()
+        while self._recovery.commit < end and (rows := self._rows.facts(self._recovery.commit)):
             if rows[0][0] != self._recovery.commit + 1:  # those in between are gone, two snapshots cover them
                 self._begin_at_snapshot()
                 topics = None
@@ -136,11 +138,12 @@ class _Copy:
     def _copy_topics(self, topics: set[int] | None) -> None:
         """What is new of these topics; None: of all."""
         for topic in self._stored_topics() if topics is None else sorted(topics):
-            while rows := self._rows.batches(topic, self._reached.get(topic, 0)):
+            first, end = self._reached.get(topic, 0), self._rows.end(topic)
+            while first < end and (rows := self._rows.batches(topic, first)):
                 for row in rows:
                     check_batch(row)
                     self._open_messages().add(BATCH_ROW, row)
-                self._reached[topic] = rows[-1][1]
+                self._reached[topic] = first = rows[-1][1]
                 self._note(sum(len(row[4]) for row in rows))
 
     def _stored_topics(self) -> Iterator[int]:

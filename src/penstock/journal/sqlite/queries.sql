@@ -88,3 +88,6 @@ SELECT id, until, last_at, crc, body FROM batches WHERE id BETWEEN ? AND ? ORDER
 -- next_seal --
 -- Without the body, which is not loaded.
 SELECT id, until, crc FROM batches WHERE id >= ? ORDER BY id LIMIT 1
+
+-- last_until_between --
+SELECT until FROM batches WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1

@@ -57,6 +57,11 @@ class SqliteRows:
             require_between(row[0], low, high)
         return found
 
+    def end(self, topic: int) -> int:
+        span = log_key(topic, 0), log_key(topic, MAX_OFFSET)
+        with self._reading:
+            return value(self._reader, SQL["last_until_between"], span) or 0
+
     def next_batch(self, topic: int, first: int) -> BatchSeal | None:
         start = log_key(topic, first)
         with self._reading:
