@@ -18,10 +18,10 @@ from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.engine.port import Once, Queue, SubscriptionMetadata, refusal
 from penstock.seeding.reading import SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS, at
-from penstock.seeding.showing import SEEDED
 from penstock.seeding.topology import (
     QUEUE,
     SCHEMA,
+    SEEDED,
     SUBSCRIPTION,
     TOPIC,
     Document,
@@ -36,6 +36,10 @@ from penstock.seeding.topology import (
 T = TypeVar("T", TopicOptions, SubscriptionOptions)
 Call = Callable[[], "asyncio.Future[Any]"]
 
+NAMES = {
+    TOPIC: {kept_in: each.name for kept_in, each in TOPIC_OPTIONS.options.items()},
+    SUBSCRIPTION: {kept_in: each.name for kept_in, each in SUBSCRIPTION_OPTIONS.options.items()},
+}
 CREATED, CHANGED, UNCHANGED, CONFLICT = "created", "changed", "unchanged", "conflict"
 
 
@@ -63,7 +67,7 @@ class Plan:
 class Applying:
     def __init__(self, queue: Queue, vendors: Vendors, *, update: bool = False) -> None:
         self._queue = queue
-        self._vendors = [vendor for vendor in vendors.by_name.values() if vendor is not None]
+        self._vendors = vendors.by_name
         self._schemas = vendors.schemas
         self._update = update
 
@@ -115,7 +119,7 @@ class Applying:
         extras = [(TOPIC, each.options.extras, each.place) for each in topology.all_topics()]
         extras += [(SUBSCRIPTION, each.options.extras, each.place) for each in readers]
         for kind, kept, place in extras:
-            for vendor in self._vendors:
+            for vendor in filter(None, self._vendors.values()):
                 for needed in vendor.needs(kind, kept):
                     if needed not in documents and await self._queue.document(*needed) is None:
                         raise SeedError(place, f"There is no {needed[1]}, neither in the seed nor on the server")
@@ -138,7 +142,7 @@ class Applying:
             plan.options[wanted.name] = wanted.options
             plan.calls.append(lambda: self._queue.create_topic(wanted.name, wanted.options))
             return Finding(TOPIC, wanted.name, CREATED)
-        options, names = _merged(known.options, wanted.options, wanted.given, TOPIC_OPTIONS.options)
+        options, names = self._merged(TOPIC, known.options, wanted.options, wanted.given)
         what = self._verdict(is_new=False, differs=names)
         plan.options[wanted.name] = options if what == CHANGED else known.options
         if what == CHANGED:
@@ -183,11 +187,24 @@ class Applying:
             return CONFLICT, f"It reads another topic: {known.topic}"
         if "ordering" in wanted.given and known.options.ordering != wanted.options.ordering:
             return CONFLICT, "enable_message_ordering cannot be changed"
-        options, names = _merged(known.options, wanted.options, wanted.given, SUBSCRIPTION_OPTIONS.options)
+        options, names = self._merged(SUBSCRIPTION, known.options, wanted.options, wanted.given)
         what = self._verdict(is_new=False, differs=names)
         if what == CHANGED:
             plan.calls.append(lambda: self._queue.change_subscription(wanted.name, options))
         return what, names
+
+    def _merged(self, kind: str, known: T, wanted: T, given: frozenset[str]) -> tuple[T, str]:
+        """The options that are there with those that a seed names, and the names of the ones that differ."""
+        changes = {name: getattr(wanted, name) for name in given if name != "extras"}
+        differ = [NAMES[kind][name] for name, value in changes.items() if value != getattr(known, name)]
+        extras, others = dict(known.extras), dict(wanted.extras)
+        for name, vendor in self._vendors.items():
+            if vendor is not None and (merged := vendor.merge(kind, known.extras, wanted.extras)):
+                differ.append(name)
+                extras |= merged
+            others = {key: value for key, value in others.items() if vendor is None or key not in vendor.keys}
+        differ += ["extras"] if extras != extras | others else []
+        return replace(known, **changes, extras=extras | others), ", ".join(sorted(differ))
 
     def _verdict(self, *, is_new: bool, differs: str) -> str:
         if is_new:
@@ -230,11 +247,3 @@ def _digested(drafts: tuple[Draft, ...]) -> dict[str, Draft]:
             number += 1
         found[digest] = draft
     return found
-
-
-def _merged(known: T, wanted: T, given: frozenset[str], names: Mapping[str, Any]) -> tuple[T, str]:
-    """The options that are there with those that a seed names, and the names of the ones that differ."""
-    extras = {**known.extras, **wanted.extras} if "extras" in given else known.extras
-    changes = {name: getattr(wanted, name) for name in given} | {"extras": extras}
-    differ = [name for name, value in changes.items() if value != getattr(known, name)]
-    return replace(known, **changes), ", ".join(sorted(names[name].name for name in differ))

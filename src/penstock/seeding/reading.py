@@ -15,6 +15,7 @@ from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, TOPICS, full_
 from penstock.engine import options as o
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.seeding.topology import (
+    SEEDED,
     SUBSCRIPTION,
     TOPIC,
     Document,
@@ -188,6 +189,8 @@ class Reader:
         for name, value in _without(given, *self._vendors).items():
             with at((*place, name)):
                 options = known.read({name: value}, options)
+                if SEEDED in options.extras:
+                    raise InvalidArgumentError(f"{SEEDED} is for the server's own notes")
             fields |= {
                 kept_in
                 for kept_in, each in known.options.items()
@@ -201,6 +204,8 @@ class Reader:
         """The options with what the doors keep about a resource."""
         extras = dict(options.extras)
         for name, vendor in self._vendors.items():
+            if vendor is not None and (theirs := [key for key in extras if key in vendor.keys]):
+                raise SeedError((*place, "extras"), f"{theirs[0]} is not written here, but in the table {name}")
             if name in given:
                 if vendor is None:
                     raise SeedError((*place, name), MISSING)

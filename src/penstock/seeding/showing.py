@@ -10,9 +10,7 @@ from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, TOPICS, parts
 from penstock.engine.options import Options
 from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata
 from penstock.seeding.reading import SCHEMAS, SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS, default_options
-from penstock.seeding.topology import SUBSCRIPTION, TOPIC, Vendors
-
-SEEDED = "seed"  # among the extras of a topic: the first messages that it got
+from penstock.seeding.topology import SEEDED, SUBSCRIPTION, TOPIC, Vendors
 
 
 class Show:

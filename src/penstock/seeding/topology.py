@@ -14,6 +14,7 @@ from penstock.errors import InvalidArgumentError
 
 Place: TypeAlias = tuple[str | int, ...]  # of a value in a document: ("topics", 2, "labels")
 
+SEEDED = "seed"  # among the extras of a topic: the first messages that it got
 TOPIC, SUBSCRIPTION, QUEUE, SCHEMA = "topic", "subscription", "queue", "schema"
 
 
@@ -95,6 +96,9 @@ class Vendor(Protocol):
 
     def show(self, kind: str, extras: Mapping[str, str]) -> Mapping[str, Any]:
         """What a seed would say to get these extras."""
+
+    def merge(self, kind: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str]:
+        """What has to change among the extras that are there to have what is wanted; empty: nothing."""
 
     def needs(self, kind: str, extras: Mapping[str, str]) -> list[tuple[str, str]]:
         """Documents that must be there: kind and name."""

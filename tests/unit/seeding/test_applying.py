@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+from penstock.doors.google.messages import Subscription
+from penstock.doors.google.topics import EXTRAS, kept_settings, settings_to_keep
 from penstock.seeding.topology import SeedError
 from tests.unit.seeding.harness import Document, Harness, run
 
@@ -88,6 +91,37 @@ def test_what_cannot_be_changed_is_a_conflict_and_the_rest_is_done(update: bool)
             "projects/penstock/subscriptions/plain": "enable_message_ordering cannot be changed",
         }
         assert await harness.queue.find_topic("projects/penstock/topics/dead") is not None
+
+    run(scenario)
+
+
+def test_what_the_doors_keep_is_compared_and_changed_field_by_field() -> None:
+    """A client that updates a subscription makes its door keep more than the seed said."""
+
+    async def scenario(harness: Harness) -> None:
+        def seed(**pubsub: object) -> Document:
+            queue = {"name": "jobs", "azure": {"metadata": {"a": "b"}}}
+            reader = {"name": "billing", "topic": "orders", "pubsub": pubsub}
+            return {"topics": [{"name": "orders"}], "subscriptions": [reader], "queues": [queue]}
+
+        push = {"push_endpoint": "https://example.com/one"}
+        await harness.seed(seed(push_config=push))
+        found = await harness.queue.find_subscription(BILLING)
+        assert found is not None
+        kept = kept_settings(found.options.extras, Subscription)
+        kept.retry_policy.SetInParent()
+        extras = {EXTRAS: settings_to_keep(kept, ()), "other": "door"}
+        await harness.queue.change_subscription(BILLING, replace(found.options, extras=extras))
+        assert set((await harness.seed(seed(push_config=push))).values()) == {"unchanged"}
+        moved = seed(push_config={"push_endpoint": "https://example.com/two"})
+        (conflict,) = (await harness.seeding.apply(moved)).conflicts
+        assert (conflict.name, conflict.reason) == (BILLING, "pubsub")
+        await harness.seed(moved, update=True)
+        found = await harness.queue.find_subscription(BILLING)
+        assert found is not None
+        kept = kept_settings(found.options.extras, Subscription)
+        assert (kept.push_config.push_endpoint, kept.HasField("retry_policy")) == ("https://example.com/two", True)
+        assert found.options.extras["other"] == "door"
 
     run(scenario)
 

@@ -77,6 +77,11 @@ T, S = {"name": "orders"}, {"name": "s", "topic": "orders"}
             },
             "subscriptions[0].pubsub: Exactly-once delivery is for subscriptions that are pulled",
         ),
+        (
+            {"topics": [{**T, "extras": {"google": "x"}}]},
+            "topics[0].extras: google is not written here, but in the table",
+        ),
+        ({"topics": [{**T, "extras": {"seed": "x"}}]}, "topics[0].extras: seed is for the server's own notes"),
         ({"queues": [{**T, "retention_seconds": 5}]}, "queues[0].retention_seconds: Unknown option of a subscription"),
         ({"queues": [{**T, "azure": {"metadata": {"a b": "c"}}}]}, "queues[0].azure: metadata has names like"),
         ({"queues": [{**T, "azure": {"policies": [{"id": "x" * 65}]}}]}, "queues[0].azure: An identifier has 1 to 64"),

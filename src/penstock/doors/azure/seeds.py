@@ -38,6 +38,9 @@ class Seeds:
         }
         return {name: value for name, value in shown.items() if value}
 
+    def merge(self, kind: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str]:
+        return {key: wanted[key] for key in self.keys if key in wanted and wanted[key] != known.get(key)}
+
     def needs(self, kind: str, extras: Mapping[str, str]) -> list[tuple[str, str]]:
         return []
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
+from penstock.doors.google import masks
 from penstock.doors.google.destinations import VERSION, check_destinations, fill_version
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError
@@ -65,6 +66,14 @@ class Seeds:
 
     def show(self, kind: str, extras: Mapping[str, str]) -> Mapping[str, Any]:
         return _shown(kept_settings(dict(extras), KINDS[kind][0]))
+
+    def merge(self, kind: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str]:
+        """Field by field: a client's update keeps more than was once written."""
+        message_kind = KINDS[kind][0]
+        there, new = kept_settings(dict(known), message_kind), kept_settings(dict(wanted), message_kind)
+        paths = [field.name for field, _ in new.ListFields()]
+        merged = masks.merged(there, new, paths, set(paths)) if paths else there
+        return {EXTRAS: settings_to_keep(merged, ())} if merged != there else {}
 
     def needs(self, kind: str, extras: Mapping[str, str]) -> list[tuple[str, str]]:
         if kind != "topic" or EXTRAS not in extras:
