@@ -198,13 +198,14 @@ class Applying:
         changes = {name: getattr(wanted, name) for name in given if name != "extras"}
         differ = [NAMES[kind][name] for name, value in changes.items() if value != getattr(known, name)]
         extras, others = dict(known.extras), dict(wanted.extras)
-        for name, vendor in self._vendors.items():
+        for name, vendor in self._vendors.items() if others else ():
             if vendor is not None and (merged := vendor.merge(kind, known.extras, wanted.extras)):
                 differ.append(name)
                 extras |= merged
             others = {key: value for key, value in others.items() if vendor is None or key not in vendor.keys}
-        differ += ["extras"] if extras != extras | others else []
-        return replace(known, **changes, extras=extras | others), ", ".join(sorted(differ))
+        if extras != extras | others:
+            differ.append("extras")
+        return (replace(known, **changes, extras=extras | others) if differ else known), ", ".join(sorted(differ))
 
     def _verdict(self, *, is_new: bool, differs: str) -> str:
         if is_new:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,7 @@ class Seeding:
 
     async def apply(self, document: Mapping[str, Any], *, update: bool = False, dry_run: bool = False) -> Plan:
         """SeedError says what is wrong, and where; nothing was changed then."""
-        topology = Reader(self._project, self._vendors).read(document)
+        reader = Reader(self._project, self._vendors)
+        topology = await asyncio.to_thread(reader.read, document)  # a large one takes its time
         applying = Applying(self._queue, self._vendors, update=update)
         return await (applying.plan(topology) if dry_run else applying.apply(topology))

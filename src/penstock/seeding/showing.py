@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,16 +25,27 @@ class Show:
         self._schemas = vendors.schemas
 
     async def document(self, project: str | None) -> dict[str, Any]:
-        topics = {each.name: each for each in await self._queue.topics() if _within(each.name, TOPICS, project)}
-        readers = [
-            each
-            for each in await self._queue.subscriptions()
-            if not each.detached and _within(each.name, SUBSCRIPTIONS, project)
-        ]
+        found = await self._queue.topics(), await self._queue.subscriptions()
+        schemas = await self._queue.documents(self._schemas.schemas) if self._schemas is not None else {}
+        return await asyncio.to_thread(
+            self._described, *found, schemas, project
+        )  # thousands of records take their time
+
+    def _described(
+        self,
+        found: Sequence[TopicMetadata],
+        subscriptions: Sequence[SubscriptionMetadata],
+        schemas: Mapping[str, bytes],
+        project: str | None,
+    ) -> dict[str, Any]:
+        topics = {each.name: each for each in found if _within(each.name, TOPICS, project)}
+        readers = [each for each in subscriptions if not each.detached and _within(each.name, SUBSCRIPTIONS, project)]
         queues = {each.topic: each for each in readers if self._is_queue(topics.get(each.topic), each)}
         document: dict[str, Any] = {
             "project": self._home,
-            "schemas": await self._documents(project),
+            "schemas": [
+                self._schema(name, schemas[name]) for name in sorted(schemas) if _within(name, SCHEMAS, project)
+            ],
             "topics": [self._topic(topics[name]) for name in sorted(topics) if name not in queues],
             "queues": [self._queue_item(topics[name], queues[name]) for name in sorted(queues)],
             "subscriptions": [
@@ -41,17 +54,11 @@ class Show:
         }
         return {name: part for name, part in document.items() if part}
 
-    async def _documents(self, project: str | None) -> list[dict[str, Any]]:
-        if self._schemas is None:
-            return []
-        known = await self._queue.documents(self._schemas.schemas)
-        return [
-            {**self._named(name, SCHEMAS), **self._schemas.show_schema(known[name])}
-            for name in sorted(known)
-            if _within(name, SCHEMAS, project)
-        ]
-
     # ------------------------------------------------------------------ items
+
+    def _schema(self, name: str, body: bytes) -> dict[str, Any]:
+        assert self._schemas is not None, "a schema was found"
+        return {**self._named(name, SCHEMAS), **self._schemas.show_schema(body)}
 
     def _topic(self, topic: TopicMetadata) -> dict[str, Any]:
         options, told = self._told(TOPIC, topic.options)
@@ -88,6 +95,8 @@ class Show:
 
     def _told(self, kind: str, options: Any) -> tuple[Any, dict[str, Any]]:
         """The options without the extras that doors can show, and what they show."""
+        if not options.extras:
+            return options, {}
         extras = {name: value for name, value in options.extras.items() if value and name != SEEDED}
         told: dict[str, Any] = {}
         for name, vendor in self._vendors.items():
@@ -110,12 +119,10 @@ def _within(name: str, kind: str, project: str | None) -> bool:
 
 
 def _reading(options: SubscriptionOptions, start: SubscriptionOptions, project: str) -> dict[str, Any]:
-    shorter = replace(
-        options,
-        dead_letter_topic=_short(options.dead_letter_topic, TOPICS, project),
-        expired_topic=_short(options.expired_topic, TOPICS, project),
-    )
-    return _changes(SUBSCRIPTION_OPTIONS, shorter, start)
+    if options.dead_letter_topic or options.expired_topic:
+        dead, expired = (_short(name, TOPICS, project) for name in (options.dead_letter_topic, options.expired_topic))
+        options = replace(options, dead_letter_topic=dead, expired_topic=expired)
+    return _changes(SUBSCRIPTION_OPTIONS, options, start)
 
 
 def _changes(known: Options, options: Any, default: Any) -> dict[str, Any]:
