@@ -14,6 +14,10 @@ SHEETS = {
 penstock serve
 penstock serve --memory
 
+# with topics, subscriptions and messages to begin with; and the file of what is there
+penstock serve --seed shop.toml
+penstock seed --from-server shop.toml
+
 # wait until it answers
 penstock health --wait 30
 
