@@ -149,11 +149,10 @@ class Machine(RuleBasedStateMachine):
         elif action == 1:
             self.both(lambda queue: queue.unregister_topic(topic), lambda model: model.delete_topic(topic))
         elif action == 2:
-            self.delete_subscription(name)
+            self.both(lambda queue: queue.unregister_subscription(name), lambda model: model.delete_subscription(name))
         elif action == 3:
             self.both(lambda queue: queue.detach_subscription(name), lambda model: model.detach(name))
         elif action == 4:
-            self.delete_subscription(name)
             self.provide_queue(name, topic, options)
         else:
             self.create_subscription(name, topic, options)
@@ -169,18 +168,14 @@ class Machine(RuleBasedStateMachine):
             lambda model: model.create_subscription(name, topic, options),
         )
 
-    def delete_subscription(self, name: str) -> None:
-        self.both(lambda queue: queue.unregister_subscription(name), lambda model: model.delete_subscription(name))
-
     def provide_queue(self, name: str, topic: str, options: SubscriptionOptions) -> None:
         """What a queue has does not grow old, and may be more than a cap leaves room for."""
         options = replace(self._allowed(options), retention_seconds=0)
-        for _ in range(2):  # the second time it is there
-            made = self.both(
-                lambda queue: queue._run(lambda broker, now: provide_queue(broker, now, topic, name, options)),
-                lambda model: model.provide_queue(name, topic, options),
-            )
-            assert made is None or made[0] == made[1]
+        made = self.both(
+            lambda queue: queue._run(lambda broker, now: provide_queue(broker, now, topic, name, options)),
+            lambda model: model.provide_queue(name, topic, options),
+        )
+        assert made is None or made[0] == made[1]
 
     def _allowed(self, options: SubscriptionOptions) -> SubscriptionOptions:
         options = replace(options, **self.given)

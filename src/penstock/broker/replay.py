@@ -134,6 +134,7 @@ def purge_topic(ledger: Ledger, now: int, name: str) -> int:
 
 def seek_to_snapshot(ledger: Ledger, now: int, name: str, snapshot_name: str) -> None:
     subscription = ledger.state.subscription(name)
+    ledger.state.snapshot(snapshot_name)  # one that is not there is said first, also of a detached subscription
     topic = _read_topic(ledger, subscription)
     ledger.emit(Sought(subscription.number, now, *_place_of(ledger, snapshot_name, topic)))
 
