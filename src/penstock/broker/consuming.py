@@ -47,6 +47,7 @@ class Pulled(NamedTuple):
     deliveries: list[Delivery]
     need: Need | None = None  # read this range and ask again
     more: bool = False  # there may be more right now
+    rest: int = 0  # of chosen offsets: those below it are decided
 
 
 class Peeked(NamedTuple):
@@ -201,7 +202,7 @@ def lease_at(ledger: Ledger, now: int, name: str, offsets: Sequence[int]) -> Pul
         message = ledger.look_up(topic, offset)
         if isinstance(message, Need):  # what was found so far comes first: all of it may not fit the cache together
             need = message if not found else None
-            return Pulled(_lease_chosen(ledger, topic, subscription, now, found), need, True)
+            return Pulled(_lease_chosen(ledger, topic, subscription, now, found), need, True, offset)
         unfit = subscription.accepts is not None and not subscription.accepts(message.attributes)
         if not unfit and not 0 < message.expires_at <= now:
             found.append(message)

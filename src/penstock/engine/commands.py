@@ -74,8 +74,7 @@ def lease_at(
             yield pulled.need
         if not pulled.more:
             break
-        last = deliveries[-1].message.offset if deliveries else -1
-        left = [offset for offset in left if offset > last]
+        left = [offset for offset in left if offset >= pulled.rest]  # else what is not leased is read again and again
     return deliveries
 
 

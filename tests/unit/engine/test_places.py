@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import Draft, FailedPreconditionError, ManualClock, SubscriptionOptions, TopicOptions
+from penstock.broker.log import Sizes
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.sqlite import SqliteJournal
@@ -148,6 +149,22 @@ def test_a_read_is_bounded_in_bytes_and_never_empty(tmp_path: Path) -> None:
         assert [each.offset for each in await queue.read("topic", 4, 6, max_bytes=1)] == [4]
         assert [each.offset for each in await queue.read("topic", 0, 6, max_bytes=1 << 20)] == list(range(6))
         assert await queue.read("topic", 6, 9, max_bytes=1) == []
+        await queue.close()
+
+    asyncio.run(tell())
+
+
+def test_chosen_messages_that_a_filter_leaves_out_need_not_fit_the_cache_together(tmp_path: Path) -> None:
+    async def tell() -> None:
+        sizes = Sizes(cache_bytes=1, chunk_messages=1, chunk_bytes=1, read_messages=1, read_bytes=1, topics_ahead=0)
+        queue = AsyncMessageQueue(SqliteJournal(tmp_path), clock=ManualClock(), sizes=sizes)
+        await queue.start()
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic", SubscriptionOptions(filter="attributes:a"))
+        await queue.publish("topic", [Draft(b"x"), Draft(b"x"), Draft(b"x", {"a": "1"})])
+        async with asyncio.timeout(20):
+            leased = await queue.lease_at("sub", [0, 1, 2])
+        assert [each.message.offset for each in leased] == [2]
         await queue.close()
 
     asyncio.run(tell())
