@@ -355,6 +355,15 @@ class Model:
     def purge(self, name: str) -> None:
         self.attached(name)[0].queue = {}
 
+    def purge_topic(self, name: str) -> None:
+        topic = self.topic(name)
+        if any(each.topic is topic for each in self.snapshots.values()):
+            raise RefusedError(9)
+        for subscription in self.subscriptions.values():
+            if subscription.topic is topic:
+                subscription.queue = {}
+        topic.purged = len(topic.log)
+
     def create_snapshot(self, name: str, subscription_name: str) -> None:
         subscription, topic = self.attached(subscription_name)
         if name in self.snapshots:
@@ -393,7 +402,7 @@ class Model:
         waiting = [copy.message.offset for reader in readers for copy in reader.alive(self.now)]
         snapshots = [each for each in self.snapshots.values() if each.topic is topic]
         kept = [offset for each in snapshots for offset in each.unacked if topic.log[offset].expires_at > self.now]
-        retained = [offset for reader in readers for offset in self._retained_from(reader)]
+        retained = [max(offset, topic.purged) for reader in readers for offset in self._retained_from(reader)]
         return min([len(topic.log), *waiting, *kept, *retained, *(each.tail for each in snapshots)])
 
 

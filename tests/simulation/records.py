@@ -63,6 +63,7 @@ class Topic:
     name: str
     log: list[Message] = field(default_factory=list)
     retained: bool = False  # acked messages as well, for longer than a history lasts
+    purged: int = 0  # of what is below nothing was to be kept
 
 
 @dataclass

@@ -339,6 +339,14 @@ class Machine(RuleBasedStateMachine):
         ]
         self.both(*actions[action])
 
+    @precondition(lambda self: self.is_rare())
+    @rule(name=TOPICS)
+    def purge_topic(self, name: str) -> None:
+        self.both(
+            lambda queue: queue._run(lambda broker, now: broker.purge_topic(now, name)),
+            lambda model: model.purge_topic(name),
+        )
+
     def _tail(self, name: str) -> int:
         subscription = self.model.subscriptions.get(name)
         return len(subscription.topic.log) if subscription is not None and subscription.topic is not None else 0
