@@ -117,10 +117,11 @@ def _lapse(
     drop(ledger, subscription, now, outstanding, "retention")
     if floor <= subscription.cursor:
         return None
-    size = bytes_between(ledger, topic, subscription.cursor, floor, positions)
-    count = floor - subscription.cursor
+    start = max(subscription.cursor, topic.head)  # what is forgotten above the cursor is inside a skip
+    size = bytes_between(ledger, topic, start, floor, positions)
+    count = floor - start
     for first, until in subscription.skips:
-        first, until = max(first, subscription.cursor), min(until, floor)
+        first, until = max(first, start), min(until, floor)
         if isinstance(size, int) and first < until:
             skipped = bytes_between(ledger, topic, first, until, positions)
             size = size - skipped if isinstance(skipped, int) else skipped

@@ -187,6 +187,7 @@ def _read_topic(ledger: Ledger, subscription: Subscription) -> Topic:
 
 def position_of(ledger: Ledger, topic: Topic, offset: int) -> int | Need:
     """Bytes published before an offset."""
+    assert offset >= topic.head, "what is forgotten is asked for without end"
     if offset == topic.tail:
         return topic.position
     if offset == topic.head:

@@ -178,7 +178,7 @@ class Selection:
             self.plan.cut = self.pinned is None
             return self.pinned is not None  # a peek delivers nothing, so for it there is no after
         self.plan.taken_lanes.append(item)
-        (self.plan.delayed if message.visible_at > self.now else self.plan.expired).append(message)
+        (self.plan.expired if 0 < message.expires_at <= self.now else self.plan.delayed).append(message)
         return True
 
     def _may_leave(self, lane: Lane, used: int, offset: int) -> bool:

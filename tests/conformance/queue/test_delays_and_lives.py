@@ -153,3 +153,16 @@ def test_negative_times_are_refused(harness: Harness, queue: MessageQueue) -> No
         with pytest.raises(InvalidArgumentError, match="must not be negative"):
             queue.publish("topic", [draft])
     assert harness.pull("sub") == []
+
+
+def test_a_held_message_that_is_early_and_too_late_at_once_is_gone(harness: Harness, queue: MessageQueue) -> None:
+    """Its life ended before it could be delivered: once it is the next of its key, nothing counts it."""
+    queue.register_topic("topic")
+    queue.register_subscription("sub", "topic", enable_message_ordering=True)
+    queue.publish("topic", [Draft(b"a", ordering_key="k"), Draft(b"b", {}, "k", delay_seconds=7, ttl_seconds=2)])
+    first = harness.take("sub")
+    assert harness.pull("sub") == []
+    harness.clock.advance(2)
+    queue.ack_many([first.ack_id])
+    assert harness.pull("sub") == []
+    assert queue.backlog("sub") == (0, 0, 0, 0)

@@ -220,6 +220,26 @@ def test_retention_reaches_what_the_cache_cannot_hold_together(harness: Harness)
     assert queue.backlog("sub") == (1000, 3000, 1, 3)
 
 
+def test_retention_passes_what_a_full_subscription_did_not_take_and_the_topic_forgot(harness: Harness) -> None:
+    """Such messages lie above the cursor and below the head: there is nothing to read of them."""
+    queue = harness.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_max_messages=4))
+    queue.register_topic("topic")
+    queue.register_subscription("reader", "topic")
+    queue.register_subscription("sub", "topic", message_retention_duration=4)
+    queue.publish("topic", [b"old"] * 4)
+    harness.clock.advance(2.5)
+    queue.purge("reader")
+    queue.publish("topic", [b"lost"] * 4)
+    queue.purge("reader")
+    harness.clock.advance(2)
+    queue.publish("topic", [b"new"])
+    assert queue.backlog("sub").messages == 1
+    harness.clock.advance(5)
+    assert harness.pull("sub") == []
+    assert harness.pull("reader") == ["new"]
+    assert queue.backlog("sub") == (0, 0, 0, 0)
+
+
 def test_an_unused_subscription_expires(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("other", "sub")
     queue.register_subscription("short", "topic", SubscriptionOptions(expiration_seconds=3600))
