@@ -16,7 +16,7 @@ LOCK := .venv-lock
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup serve build test check bench pipeline nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest packages)
+.PHONY: help setup serve build test browser check bench pipeline nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest packages)
 
 help: ## this list
 	@echo "Penstock, a durable message broker. Targets:"
@@ -31,8 +31,11 @@ serve: $(SERVE)/.stamp ## run the server; flags in ARGS, as in: make serve ARGS=
 build: $(DEV)/.stamp ## make the wheel and the source package, in dist
 	$(DEV)/bin/python -m hatchling build
 
-test: check ## everything a change must pass: check, then all tests but the nightly ones
+test: check browser ## everything a change must pass: check, then all tests but the nightly ones
 	$(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests --ignore tests/tidy $(ARGS)
+
+browser: $(DEV)/.stamp # for the tests of the console: one that is there, or one that is got
+	@$(DEV)/bin/python -m tests.console.browser
 
 check: $(DEV)/.stamp ## format, lint, types, and the rules of tests/tidy
 	$(DEV)/bin/ruff format --check .

@@ -249,12 +249,14 @@ def _open_http(opening: Opening) -> Door:
     from penstock.doors.http.admin.calls import About, Context, ShownSetting
     from penstock.doors.http.admin.live import Live
     from penstock.doors.http.server import HttpDoor
+    from penstock.engine.stories import Stories
     from penstock.engine.traffic import Traffic
     from penstock.settings import installed_version, shown_settings
 
     settings, condition, version = opening.settings, opening.condition, installed_version()
     queue = opening.queue.at("http")
     live = Live(queue, Traffic(queue.engine), deadletters)
+    queue.engine.stories = Stories(queue.engine)
     data = None if settings.memory else str(Path(settings.data).absolute())
     about = About(queue.clock.now(), data, [ShownSetting(*each) for each in shown_settings(settings)])
     return HttpDoor(

@@ -14,6 +14,7 @@ from penstock.engine.port import (
     Settled,
     SnapshotDump,
     Store,
+    Story,
     SubscriptionMetadata,
     TopicMetadata,
 )
@@ -72,6 +73,9 @@ class AsyncLookups:
 
     async def store(self) -> Store:
         return lookups.store(self.engine)
+
+    async def story(self, topic_name: str, offset: int) -> Story:
+        return lookups.story(self.engine, topic_name, offset)
 
     async def leases(self, name: str, first: int, most: int) -> list[Lease]:
         return lookups.leases(self.engine, name, first, most)

@@ -40,6 +40,7 @@ from penstock.engine.lease_origins import LeaseOrigins
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
 from penstock.engine.reads import Block, ReadAhead
 from penstock.engine.statistics import BrokerStatistics, DoorTraffic, statistics
+from penstock.engine.stories import Stories
 from penstock.errors import InternalError, PenstockError, UnavailableError
 from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
@@ -87,6 +88,7 @@ class Engine:
         dead_letters = DeadLetterNotices(lambda: self.broker.state, self.now)
         self.lease_origins = LeaseOrigins(lambda: self.broker.state)
         self.on([SubscriptionDeleted], self.lease_origins.on_deleted)
+        self.stories: Stories | None = None  # where somebody may ask for them
         self.on([Published], capacity.on_published)
         self.on([Returned, Removed, SubscriptionCreated, SubscriptionChanged], dead_letters.on_fact)
 

@@ -17,8 +17,9 @@ from penstock.engine.statistics import (
     statistics_of_subscription,
     statistics_of_topic,
 )
+from penstock.engine.stories import Story
 from penstock.engine.views import Backlog, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata, backlog_of
-from penstock.errors import NotFoundError
+from penstock.errors import NotFoundError, UnavailableError
 
 
 def find_topic(engine: Engine, key: str | int) -> TopicMetadata | None:
@@ -156,6 +157,12 @@ def queue_names(engine: Engine, topic_prefix: str, prefix: str) -> list[str]:
         skip = len(topic_prefix)
         ends = [name[skip:] for name in engine.broker.state.topic_names if name.startswith(topic_prefix)]
         return [end for end in ends if find_queue(engine, topic_prefix + end, prefix + end) is not None]
+
+
+def story(engine: Engine, topic_name: str, offset: int) -> Story:
+    if engine.stories is None:
+        raise UnavailableError("This server keeps no stories of messages")
+    return engine.stories.of(topic_name, offset)
 
 
 def document(engine: Engine, kind: str, name: str) -> bytes | None:

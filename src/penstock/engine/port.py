@@ -20,6 +20,7 @@ from penstock.broker.publishing import Appended, Once
 from penstock.broker.replay import SeekPreview
 from penstock.engine.clock import Alarm, Clock
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
+from penstock.engine.stories import Happening, Story
 from penstock.engine.views import Backlog, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
 from penstock.journal.port import BackupProgress, BackupReport
@@ -32,6 +33,7 @@ __all__ = [
     "BackupReport",
     "Clock",
     "Delivery",
+    "Happening",
     "Lease",
     "Leased",
     "Listener",
@@ -44,6 +46,7 @@ __all__ = [
     "Settled",
     "SnapshotDump",
     "Store",
+    "Story",
     "SubscriptionMetadata",
     "TopicMetadata",
     "refusal",
@@ -164,6 +167,9 @@ class Queue(Protocol):
 
     def unacked(self, name: str, first: int, most: int) -> Awaitable[list[int]]:
         """The next offsets from `first` on that are not settled on a subscription, ascending; leased ones included."""
+
+    def story(self, topic_name: str, offset: int) -> Awaitable[Story]:
+        """What happened to a message, as far as the server still knows."""
 
     def leases(self, name: str, first: int, most: int) -> Awaitable[list[Lease]]:
         """What consumers have of a subscription, from an offset on, ascending."""

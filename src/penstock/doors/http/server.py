@@ -1,4 +1,4 @@
-"""The HTTP door: health, readiness, metrics and the admin API."""
+"""The HTTP door: health, readiness, metrics, the admin API and the console."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from penstock.doors.http.admin.service import BODY_BYTES_MAX, Admin
 from penstock.doors.http.errors import JSON, error_response, response_to
 from penstock.doors.http.metrics import CONTENT_TYPE, ProcessStatistics, render
 from penstock.doors.http.options import HttpOptions
+from penstock.doors.http.pages import BASE as CONSOLE
+from penstock.doors.http.pages import INDEX, Pages
 from penstock.doors.port import Condition, join_address
 from penstock.engine.statistics import Statistics
 from penstock.errors import PenstockError
@@ -42,6 +44,8 @@ GET /health   200 while the server lives and its journal works
 GET /ready    200 once every door answers
 GET /metrics  Prometheus text
 GET /admin/v1/openapi.json  what the admin API can do
+
+In a browser, this address is the console.
 """
 
 
@@ -74,6 +78,7 @@ class HttpDoor:
         self._access = Access(options)
         self._live = admin.live if admin is not None else None
         self._admin = Admin(admin, self._access) if admin is not None else None
+        self._pages = Pages()
         self._budget = budget or Budget()
         limits = HttpLimits(body_bytes_max=64 << 10, large_bodies=(BASE.encode(), BODY_BYTES_MAX))
         self._log = log
@@ -99,7 +104,7 @@ class HttpDoor:
 
     @property
     def hints(self) -> Sequence[str]:
-        return [f"http://{self.address}/metrics"]
+        return [f"http://{self.address}/ in a browser", f"http://{self.address}/metrics"]
 
     def name_of(self, topic: str) -> str | None:
         """Nobody is a client of this door as others are of theirs."""
@@ -133,11 +138,15 @@ class HttpDoor:
     async def _routed(self, request: Request) -> Response:
         if self._admin is not None and request.path.startswith(f"{BASE}/"):
             return await self._admin.answer(request)
+        if self._admin is not None and request.path.startswith(CONSOLE) and request.method in ("GET", "HEAD"):
+            return self._pages.answer(request, request.path.removeprefix(CONSOLE))
         route = self._routes.get(request.path)
         if route is None:
             return error_response(404, "There is nothing here; GET / lists what there is.")
         if request.method not in ("GET", "HEAD"):
             return error_response(405, "Only GET and HEAD are possible here.", ("Allow", "GET, HEAD"))
+        if request.path == "/" and self._admin is not None and "text/html" in request.header("accept"):
+            return self._pages.answer(request, INDEX)
         return await route()
 
     async def _front_page(self) -> Response:

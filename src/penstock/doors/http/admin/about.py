@@ -48,6 +48,7 @@ class ServerRecord(msgspec.Struct):
     started_at: datetime | None
     now: datetime
     ready: bool
+    may_change: bool
     doors: list[DoorRecord]
     durability: Durability
     data: str | None
@@ -82,6 +83,7 @@ async def show_server(call: Call[NoQuery, None]) -> ServerRecord:
         started_at=instant(about.started_at),
         now=made_at(call.queue.clock.now()),
         ready=context.condition.ready,
+        may_change=call.may_change,
         doors=_doors(call),
         durability=Durability("fsync", _DURABLE) if store.durable else Durability("memory", _IN_MEMORY),
         data=about.data if call.may_change else None,

@@ -154,7 +154,7 @@ class Events:
         if not self._clients:
             return
         server = dict(zip(_SERVER, self._samples.last_row, strict=True))
-        head = {"at": made_at(interval.at), "server": server}
+        head = {"at": made_at(interval.at), "server": server, "doors": self._samples.last_doors}
         busy_topics = nlargest(BUSIEST, interval.topics, key=lambda name: interval.topics[name].published)
         traffic = interval.subscriptions
         busy = nlargest(BUSIEST, traffic, key=lambda name: traffic[name].delivered + traffic[name].acked)

@@ -17,6 +17,7 @@ from penstock.doors.http.admin import (
     queues,
     snapshots,
     statistics,
+    stories,
     subscriptions,
     topics,
     topology,
@@ -41,6 +42,7 @@ ROUTES: tuple[Route, ...] = (
     *snapshots.ROUTES,
     *backup.ROUTES,
     *topology.ROUTES,
+    *stories.ROUTES,
 )
 
 

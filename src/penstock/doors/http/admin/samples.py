@@ -86,6 +86,7 @@ class Samples:
         now = clock.now()
         self.server = Series(SERVER_FIELDS, now // SECOND)
         self.doors: dict[str, Series] = {}
+        self.last_doors: dict[str, dict[str, float]] = {}
         self._topics: OrderedDict[str, Series] = OrderedDict()  # least recently busy first
         self._subscriptions: OrderedDict[str, Series] = OrderedDict()
         self._busy_at: dict[str, int] = {}  # of what has a ring
@@ -139,7 +140,9 @@ class Samples:
         for door, counts in interval.doors.items():
             was = last.doors.get(door, (0,) * len(counts))
             series = self.doors.setdefault(door, Series(DOOR_FIELDS, at - 1))
-            series.add(at, [round((new - old) / seconds, 3) for new, old in zip(counts, was, strict=True)])
+            row = [round((new - old) / seconds, 3) for new, old in zip(counts, was, strict=True)]
+            series.add(at, row)
+            self.last_doors[door] = {field.name: value for field, value in zip(DOOR_FIELDS, row, strict=True)}
         self._add_topics(interval, at, seconds)
         self._add_subscriptions(interval, at, seconds)
         for call in self.on_sample:

@@ -1,0 +1,34 @@
+// Where the reader is: everything that can be shown has an address after the #, so that it can be kept and sent.
+//
+//   #/topics/projects%2Fp%2Ftopics%2Forders/messages?from=-100&filter=...
+
+export function parse(hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").filter(Boolean).map(safeDecode);
+  return { parts, query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function safeDecode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function format(parts, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const tail = given.length ? `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}` : "";
+  return `#/${parts.map(encodeURIComponent).join("/")}${tail}`;
+}
+
+export function go(parts, query) {
+  location.hash = format(parts, query);
+}
+
+/** The same place with other parts of its query; the way back stays short. */
+export function refine(query) {
+  const here = parse(location.hash);
+  history.replaceState(null, "", format(here.parts, { ...here.query, ...query }));
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}

@@ -1,0 +1,107 @@
+// The console: the frame around the pages, the keys, and which page an address leads to.
+
+import { get, token } from "./lib/api.js";
+import { live } from "./lib/live.js";
+import { format, go, parse } from "./lib/route.js";
+import { Component, html, render } from "./lib/view.js";
+import { Dialog, Field } from "./parts/dialog.js";
+import { Queues, Subscriptions, Topics } from "./views/lists.js";
+import { Messages } from "./views/messages.js";
+import { Moves } from "./views/moves.js";
+import { Overview } from "./views/overview.js";
+import { Server } from "./views/server.js";
+import { Subscription } from "./views/subscription.js";
+import { Topic } from "./views/topic.js";
+
+const PAGES = [
+  ["overview", "Overview", "o"],
+  ["topics", "Topics", "t"],
+  ["subscriptions", "Subscriptions", "s"],
+  ["queues", "Queues", "q"],
+  ["moves", "Moves", "m"],
+  ["server", "Server", "v"],
+];
+const STATES = {
+  connecting: "connecting",
+  live: "live",
+  lost: "The server does not answer; trying again.",
+  refused: "The server refuses this page.",
+};
+
+class App extends Component {
+  state = { hash: location.hash, needsToken: false, help: false };
+
+  componentDidMount() {
+    addEventListener("hashchange", () => this.setState({ hash: location.hash }));
+    addEventListener("penstock-token-needed", () => this.setState({ needsToken: true }));
+    addEventListener("keydown", (event) => this.key(event));
+    live.on("state", () => this.forceUpdate());
+    live.on("server", () => this.rights());
+    live.start();
+  }
+
+  /** Whether this page may change anything: without it, nothing that would is offered. */
+  async rights() {
+    try {
+      live.canChange = (await get("/server")).may_change !== false;
+    } catch {
+      live.canChange = false;
+    }
+    this.forceUpdate();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+    if (event.key === "/") {
+      document.querySelector("[data-search]")?.focus();
+      event.preventDefault();
+    } else if (event.key === "?") {
+      this.setState({ help: true });
+    } else if (event.key === "g") {
+      this.went = event.timeStamp;
+    } else if (event.timeStamp - (this.went ?? -Infinity) < 1500) {
+      const page = PAGES.find(([, , letter]) => letter === event.key);
+      if (page) go([page[0]]);
+      this.went = undefined;
+    } else if (event.key === "ArrowDown" && document.activeElement === document.body) {
+      document.querySelector("main tbody a, main a.message")?.focus();
+      event.preventDefault();
+    }
+  }
+
+  render(_, { hash, needsToken, help }) {
+    const { parts, query } = parse(hash);
+    const here = parts[0] || "overview";
+    document.title = parts[1] ? `${parts[1].split("/").pop()} - Penstock` : "Penstock";
+    return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main").focus(); }}>To the content</a>
+      <header>
+        <a class="brand" href=${format(["overview"])}><img src="/console/icon.svg" alt="" width="22" height="22" />Penstock</a>
+        <nav aria-label="Pages">${PAGES.map(([page, label, letter]) => html`<a href=${format([page])} aria-current=${page === here ? "page" : undefined} title=${`g ${letter}`}>${label}</a>`)}</nav>
+        <span class=${`connection ${live.paused ? "paused" : live.state}`} role="status">${live.paused ? "paused" : STATES[live.state]}</span>
+        <button type="button" class="quiet" aria-label="Keys" onClick=${() => this.setState({ help: true })}>?</button>
+      </header>
+      ${live.restarted && html`<p class="notice" role="status">The server was started anew; what is shown is from the new one. <button type="button" onClick=${() => { live.restarted = false; this.forceUpdate(); }}>Good</button></p>`}
+      <main id="main" tabindex="-1">${page(here, parts, query)}</main>
+      ${needsToken && html`<${Dialog} title="This server asks for a token" submit="Go on" onClose=${() => this.setState({ needsToken: false })}
+        run=${async (values) => { token.set(values.token); await get("/server"); location.reload(); }}>
+        <${Field} label="Token" name="token" type="password" required autofocus hint="One of http_tokens or http_read_tokens; kept until this tab is closed" /><//>`}
+      ${help && html`<${Dialog} title="Keys" submit="Close" run=${async () => {}} onClose=${() => this.setState({ help: false })}>
+        <dl class="facts">${[["/", "search"], ["↑ ↓", "from row to row"], ["Enter", "open"], ...PAGES.map(([, label, letter]) => [`g ${letter}`, label.toLowerCase()]), ["?", "this list"]].map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`}`;
+  }
+}
+
+function page(here, parts, query) {
+  const name = parts[1];
+  if (here === "overview") return html`<${Overview} query=${query} />`;
+  if (here === "topics" && parts[2] === "messages") return html`<${Messages} key=${`m${name}`} name=${name} query=${query} />`;
+  if (here === "topics" && name) return html`<${Topic} key=${name} name=${name} query=${query} />`;
+  if (here === "topics") return html`<${Topics} key="topics" query=${query} />`;
+  if (here === "subscriptions" && name) return html`<${Subscription} key=${name} name=${name} query=${query} />`;
+  if (here === "subscriptions") return html`<${Subscriptions} key="subscriptions" query=${query} />`;
+  if (here === "queues") return html`<${Queues} key="queues" query=${query} />`;
+  if (here === "moves") return html`<${Moves} query=${query} />`;
+  if (here === "server") return html`<${Server} query=${query} />`;
+  return html`<p class="problem">There is no such page. <a href=${format(["overview"])}>To the overview</a></p>`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,39 @@
+// Small pieces that several pages use: lists of facts, names at the doors, tiles.
+
+import { html } from "../lib/view.js";
+
+/** Pairs of a label and what is so; those without a value are left out. */
+export function Facts({ rows }) {
+  const shown = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return html`<dl class="facts">${shown.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+export function Copy({ text }) {
+  const copy = async (event) => {
+    const button = event.currentTarget;
+    await navigator.clipboard?.writeText(text);
+    button.textContent = "copied";
+    setTimeout(() => (button.textContent = "copy"), 1200);
+  };
+  return html`<button type="button" class="copy" aria-label=${`Copy ${text}`} onClick=${copy}>copy</button>`;
+}
+
+const CLIENTS = { pubsub: "Google Pub/Sub", azure: "Azure Queue", text: "text protocol", python: "Python", spark: "Spark" };
+
+/** How clients of each kind call a topic. */
+export function DoorNames({ names }) {
+  const rows = Object.entries(CLIENTS).map(([client, label]) => [
+    label,
+    names[client] ? html`<code>${names[client]}</code> <${Copy} text=${names[client]} />` : html`<span class="quiet">cannot reach it</span>`,
+  ]);
+  return html`<${Facts} rows=${rows} />`;
+}
+
+export function Tile({ label, value, hint, alert }) {
+  return html`<div class=${alert ? "tile alert" : "tile"}><span class="label">${label}</span><strong>${value}</strong>${hint && html`<small>${hint}</small>`}</div>`;
+}
+
+export function Labels({ labels }) {
+  const entries = Object.entries(labels ?? {});
+  return entries.length ? entries.map(([name, value]) => html`<span class="tag">${name}${value && `=${value}`}</span> `) : null;
+}

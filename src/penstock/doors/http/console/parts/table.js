@@ -1,0 +1,72 @@
+// A table of resources: sorted by its headers, searched, paged, and walked with the arrow keys.
+
+import { html } from "../lib/view.js";
+
+/**
+ * columns: [{name, label, number, sort, cell(row)}]; sort: "name" or "-name"; onSort(name); href(row) leads on.
+ * A row is a link as well, so that it can be opened in another tab.
+ */
+export function Table({ columns, rows, sort = "", onSort, href, empty, label, keyOf = (row) => row.name }) {
+  if (!rows.length) return html`<p class="empty">${empty}</p>`;
+  return html`<div class="scroll" tabindex="-1">
+    <table aria-label=${label} onKeyDown=${walk}>
+      <thead>
+        <tr>${columns.map((column) => html`<${Header} column=${column} sort=${sort} onSort=${onSort} />`)}</tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) => html`<tr key=${keyOf(row)} data-href=${href ? href(row) : undefined} onClick=${href ? follow : undefined}>
+            ${columns.map(
+              (column, at) => html`<td class=${column.number ? "number" : column.wide ? "wide" : ""} data-label=${column.label}>
+                ${at === 0 && href ? html`<a href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}
+              </td>`,
+            )}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function Header({ column, sort, onSort }) {
+  const kind = column.number ? "number" : "";
+  if (!column.sort || !onSort) return html`<th scope="col" class=${kind}>${column.label}</th>`;
+  const down = sort === `-${column.sort}`;
+  const on = down || sort === column.sort;
+  const next = on ? (down ? column.sort : `-${column.sort}`) : column.number ? `-${column.sort}` : column.sort;
+  return html`<th scope="col" class=${kind} aria-sort=${on ? (down ? "descending" : "ascending") : "none"}>
+    <button type="button" class="sort" onClick=${() => onSort(next)}>${column.label}<span aria-hidden="true">${on ? (down ? " ↓" : " ↑") : ""}</span></button>
+  </th>`;
+}
+
+function follow(event) {
+  if (event.target.closest("a, button, input")) return;
+  location.hash = event.currentTarget.dataset.href;
+}
+
+/** Up and down go from row to row; Enter follows the link that has the focus anyway. */
+function walk(event) {
+  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+  const links = [...event.currentTarget.querySelectorAll("tbody tr a:first-of-type, tbody tr button.row")];
+  const at = links.indexOf(document.activeElement);
+  const next = links[at + (event.key === "ArrowDown" ? 1 : -1)];
+  if (next) {
+    next.focus();
+    event.preventDefault();
+  }
+}
+
+/** The search field above a table; the key / leads to it. */
+export function Search({ value, onSearch, label = "Search by name" }) {
+  return html`<input class="search" type="search" placeholder=${`${label}  ( / )`} aria-label=${label} value=${value}
+    data-search onInput=${(event) => onSearch(event.target.value)} />`;
+}
+
+export function Pager({ total, shown, first, onFirst, next, onNext }) {
+  if (total <= shown && first) return html`<p class="pager quiet">${total} in all</p>`;
+  return html`<p class="pager">
+    <span class="quiet">${shown} of ${total}</span>
+    <button type="button" disabled=${first} onClick=${onFirst}>First page</button>
+    <button type="button" disabled=${!next} onClick=${onNext}>Next page</button>
+  </p>`;
+}

@@ -1,0 +1,94 @@
+"""The stories of messages: what happened to each of late, from the facts themselves.
+
+Facts are kept as they are, by reference, and only so many that they name KEPT messages in all: one entry a command,
+whatever the number of its messages. What is older is not known any more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.broker import facts as f
+
+if TYPE_CHECKING:
+    from penstock.engine.engine import Engine
+
+KEPT = 200_000
+
+_NAMING = (f.Acked, f.Delayed, f.Delivered, f.Extended, f.Held, f.Removed, f.Returned)  # their messages one by one
+
+
+class Happening(NamedTuple):
+    """One thing that happened to a message, in the word of its fact."""
+
+    at: int
+    kind: str  # published, delivered, acked, returned, lapsed, extended, delayed, held, dead-letter, expired, retention
+    subscription: str  # empty for the topic itself
+    door: str | None = None  # that it was delivered through, where that is still known
+    until: int = 0  # deadline of a lease, or when it may be delivered again
+
+
+class Story(NamedTuple):
+    happenings: list[Happening]
+    known_since: int  # what was before is not known
+
+
+class Stories:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._facts: deque[Any] = deque()
+        self._weight = 0
+        self._known_since = engine.now()
+        engine.on([f.Published], self._on_published)
+        engine.on(_NAMING, self._on_fact)
+
+    def _on_published(self, fact: f.Published) -> None:
+        self._facts.append(fact)
+        self._weight += 1
+        if self._weight > KEPT:
+            self._forget()
+
+    def _on_fact(self, fact: Any) -> None:
+        self._facts.append(fact)
+        self._weight += 1 + len(fact.offsets)
+        if self._weight > KEPT:
+            self._forget()
+
+    def _forget(self) -> None:
+        while self._weight > KEPT:
+            oldest = self._facts.popleft()
+            self._weight -= 1 + (0 if type(oldest) is f.Published else len(oldest.offsets))
+            self._known_since = getattr(oldest, "at", self._known_since)
+
+    def of(self, topic_name: str, offset: int) -> Story:
+        """Oldest first."""
+        engine = self._engine
+        with engine.lock:
+            topic = engine.broker.state.topic(topic_name)
+            names = {number: each.name for number, each in topic.readers.items()}
+            kept, since = list(self._facts), self._known_since
+        found = []
+        for fact in kept:
+            if type(fact) is f.Published:
+                if fact.topic == topic.number and fact.first <= offset < fact.first + fact.total:
+                    found.append(Happening(fact.at, "published", ""))
+            elif fact.subscription in names and offset in fact.offsets:
+                found.append(self._happening(fact, offset, names[fact.subscription]))
+        return Story(found, since)
+
+    def _happening(self, fact: Any, offset: int, name: str) -> Happening:
+        if type(fact) is f.Delivered:
+            origin = self._engine.lease_origins.find(fact.subscription, fact.stamp)
+            return Happening(fact.at, "delivered", name, origin.door if origin is not None else None, fact.deadline)
+        if type(fact) is f.Extended:
+            return Happening(fact.at, "extended", name, None, fact.deadline)
+        if type(fact) is f.Returned:
+            kind = "unseen" if fact.unseen else "returned" if fact.by_holder else "lapsed"
+            due = fact.dues[fact.offsets.index(offset)] if fact.dues else 0
+            return Happening(fact.at, kind, name, None, due)
+        if type(fact) is f.Removed:
+            return Happening(fact.at, fact.reason, name)
+        if type(fact) is f.Delayed:
+            return Happening(fact.at, "delayed", name, None, fact.dues[fact.offsets.index(offset)])
+        return Happening(getattr(fact, "at", 0), "acked" if type(fact) is f.Acked else "held", name)

@@ -1,0 +1,58 @@
+"""A Chromium for the tests of the console: found, or got.
+
+    python -m tests.console.browser     says which one, gets one where there is none, or says in one sentence what to do
+
+In this order: an installed Chromium or Chrome, the one that Playwright keeps, Playwright's own download, Debian's
+package where this runs as root.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+HELP = (
+    "The tests of the console need a Chromium: install one (on Debian: apt install chromium), or name one in CHROMIUM."
+)
+
+
+def find() -> str | None:
+    """The path of a browser on this machine."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return shutil.which(named)
+    for name in NAMES:
+        path = shutil.which(name)
+        if path:
+            return path
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        kept = playwright.chromium.executable_path
+    return kept if Path(kept).exists() else None
+
+
+def get() -> str | None:
+    """One that was found, else one that was got."""
+    found = find()
+    if found is not None:
+        return found
+    ways = [[sys.executable, "-m", "playwright", "install", "--with-deps", "chromium"]]
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        ways += [["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "chromium"]]
+    for way in ways:
+        subprocess.run(way, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
+        found = find()
+        if found is not None:
+            return found
+    return None
+
+
+if __name__ == "__main__":
+    browser = get()
+    print(browser or HELP)
+    sys.exit(0 if browser else 1)

@@ -1,0 +1,123 @@
+"""Every page of the console in a real browser, at three widths, light and dark, against a server at work."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from penstock.admin.client import Client
+from tests.console.conftest import SIZES, keep
+
+TOPIC = "projects%2Fpenstock%2Ftopics%2Forders"
+SUBSCRIPTION = "projects%2Fpenstock%2Fsubscriptions%2Fbilling"
+PAGES = {
+    "overview": ("#/overview", "Overview"),
+    "topics": ("#/topics", "Topics"),
+    "topic": (f"#/topics/{TOPIC}", "Topic orders"),
+    "messages": (f"#/topics/{TOPIC}/messages?from=0&open=7", "Messages of orders"),
+    "subscriptions": ("#/subscriptions", "Subscriptions"),
+    "subscription": (f"#/subscriptions/{SUBSCRIPTION}", "Subscription billing"),
+    "queues": ("#/queues", "Queues"),
+    "moves": ("#/moves", "Moves"),
+    "server": ("#/server", "Server"),
+}
+LOOKS = [{"size": size, "scheme": scheme} for size in SIZES for scheme in ("light", "dark")]
+
+
+@pytest.mark.parametrize("page", LOOKS, indirect=True, ids=[f"{each['size']}-{each['scheme']}" for each in LOOKS])
+def test_every_page_fits_and_has_no_errors(page: Page, request: pytest.FixtureRequest) -> None:
+    look = request.node.callspec.id
+    page.goto("/")
+    for name, (place, heading) in PAGES.items():
+        page.goto(f"/{place}")
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+        expect(page.locator(".connection")).to_have_text("live")
+        if name == "overview":
+            expect(page.locator(".u-legend").first).to_be_visible()
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{name} is {wide} pixels wider than the screen"
+        assert keep(page, f"{name}-{look}").stat().st_size > 5_000
+
+
+def test_an_address_opens_what_it_names(page: Page) -> None:
+    page.goto(f"/#/topics/{TOPIC}/messages?from=0&open=7&as=hex")
+    detail = page.get_by_role("article", name="Message 7")
+    expect(detail.get_by_role("button", name="hex")).to_have_attribute("aria-pressed", "true")
+    expect(detail.locator("pre")).to_contain_text("00000000")
+    expect(detail.locator(".story")).to_contain_text("Published.")
+
+
+def test_numbers_of_twenty_digits_are_shown_as_they_were_sent(page: Page) -> None:
+    page.goto(f"/#/topics/{TOPIC}/messages?from=0&open=7")
+    expect(page.locator("pre .json-number").nth(1)).to_have_text("100000000000000000007")
+
+
+def test_live_values_move_nothing(page: Page) -> None:
+    """The boxes of tiles, charts and tables stay where they are while values change."""
+    page.goto("/#/overview")
+    expect(page.locator(".u-legend").first).to_be_visible()
+    boxes = """[...document.querySelectorAll('.tile, .panel, .chart, header')]
+        .map((each) => Object.values(each.getBoundingClientRect().toJSON()))"""
+    expect(page.locator(".tile strong").first).not_to_have_text("0/s")
+    before, value = page.evaluate(boxes), page.locator(".tile small").first.text_content()
+    expect(page.locator(".tile small").first).not_to_have_text(value or "")
+    assert page.evaluate(boxes) == before
+
+
+def test_keys_lead_around(page: Page) -> None:
+    page.goto("/#/overview")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
+    expect(page.locator("tbody a").first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    first = page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent") != first
+    page.keyboard.press("/")
+    page.keyboard.type("orders-dead")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(page.url)
+    assert "search=orders-dead" in page.url
+    page.locator("tbody a").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topic orders-dead")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_a_table_is_sorted_by_its_headers(page: Page) -> None:
+    page.goto("/#/topics")
+    expect(page.locator("tbody a").first).to_be_visible()
+    page.get_by_role("button", name="Messages").click()
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("Messages ↓")
+    counts = [int(text.replace(",", "")) for text in page.locator("tbody td:nth-child(2)").all_text_contents()]
+    assert counts == sorted(counts, reverse=True)
+    assert len(counts) > 2
+
+
+def test_pause_stops_what_moves(page: Page) -> None:
+    page.goto("/#/overview")
+    expect(page.locator(".tile strong").first).not_to_have_text("0/s")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".connection")).to_have_text("paused")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".connection")).to_have_text("live")
+
+
+def test_messages_are_filtered_by_attribute_text_and_path(page: Page, admin: Client) -> None:
+    page.goto(f"/#/topics/{TOPIC}/messages?from=0")
+    page.get_by_label("Attributes").fill('attributes.kind = "bytes"')
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("a.message")).to_have_count(1)
+    page.get_by_label("Attributes").fill("attributes.kind ==")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Attributes").fill("")
+    page.get_by_label("JSON path").fill("$.order=42")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("a.message .offset")).to_have_text(["42"])
+    page.get_by_role("button", name="Search the whole topic").click()
+    expect(page.get_by_text("1 message found")).to_be_visible()
+    assert admin.get("/subscriptions/archive")["in_flight_messages"] == 0
