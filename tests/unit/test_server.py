@@ -218,7 +218,9 @@ def test_a_ready_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(("pid", "stays"), [(os.getppid(), True), (os.getpid(), False), (2**22 + 1, False)])
+@pytest.mark.parametrize(
+    ("pid", "stays"), [(os.getppid(), True), (os.getpid(), False), (2**22 + 1, False)], ids=["another", "this", "none"]
+)
 def test_only_the_ready_file_of_a_living_server_stays(tmp_path: Path, pid: int, stays: bool) -> None:
     """A start that fails does not take away what another server has written."""
     ready_file = tmp_path / "ready.json"
