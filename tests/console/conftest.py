@@ -79,7 +79,7 @@ def run_traffic(server: ServerProcess, stop: threading.Event) -> None:
     with Client(server.addresses["http"]) as admin, TextClient(server.addresses["text"]) as client:
         while not stop.wait(0.2):
             client.send_many("work", [f"job {number}".encode() for number in range(20)])
-            for _, message in zip(range(20), client.consume("work"), strict=False):
+            for _, message in zip(range(20), client.consume("work", wait_seconds=1), strict=False):
                 message.ack()
             admin.post("/subscriptions/billing/pull", {"max_messages": 2, "lease_seconds": 20})
 

@@ -30,7 +30,8 @@ def test_the_wheel_holds_both_packages_whole_and_nothing_else(packages: Packages
         licences = [name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")]
     files = (path for path in SOURCES.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     assert held == {path.relative_to(SOURCES).as_posix() for path in files}
-    assert {PurePosixPath(name).suffix for name in held} == {".py", ".sql", ".binpb", ".typed"}
+    console = {".js", ".mjs", ".css", ".html", ".svg", ".md", ".LICENSE"}
+    assert {PurePosixPath(name).suffix for name in held} == {".py", ".sql", ".binpb", ".typed"} | console
     assert {"penstock/py.typed", "pyspark_penstock/py.typed", "penstock/journal/sqlite/queries.sql"} <= held
     assert len(licences) == 1
 

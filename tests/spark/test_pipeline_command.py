@@ -38,7 +38,7 @@ GOOD = '[flows.copy]\nfrom = "%s"\nsql = "SELECT data FROM source"\nto = "copies
 def test_check_finds_nothing_wrong(server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
     result = check(written(tmp_path, GOOD % make_topic()), "--endpoint", server.endpoint)
     assert result.exit_code == 0, result.output
-    assert "shop: 1 flows, nothing wrong: copy" in result.stdout
+    assert "shop: 1 flow, nothing wrong: copy" in result.stdout
     assert "the SQL was not analysed; --deep does that" in result.stdout
 
 

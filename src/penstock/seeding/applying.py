@@ -111,7 +111,7 @@ class Applying:
             for key, topic in named.items():
                 if topic and topic not in made and await self._queue.find_topic(topic) is None:
                     place = (*each.place, key)
-                    raise SeedError(place, f"There is no topic {topic}, neither in the seed nor on the server")
+                    raise SeedError.at(place, f"There is no topic {topic}, neither in the seed nor on the server")
         for seed in topology.all_topics():
             for number, draft in enumerate(seed.drafts):
                 with at((*seed.place, "messages", number)):
@@ -122,7 +122,7 @@ class Applying:
             for vendor in filter(None, self._vendors.values()):
                 for needed in vendor.needs(kind, kept):
                     if needed not in documents and await self._queue.document(*needed) is None:
-                        raise SeedError(place, f"There is no {needed[1]}, neither in the seed nor on the server")
+                        raise SeedError.at(place, f"There is no {needed[1]}, neither in the seed nor on the server")
 
     # ------------------------------------------------------------------ kinds of things
 

@@ -97,11 +97,11 @@ def _read_project(builder: Builder, variable: str, value: str, variables: Mappin
     project, *topics = ("".join(part.split()) for part in value.split(","))
     topics = [topic for topic in topics if topic]
     if not project or not topics:
-        raise SeedError((), f"{variable}: {EXPECTED}")
+        raise SeedError(f"{variable}: {EXPECTED}")
     for text in topics:
         topic, *subscriptions = text.split(":")
         if not topic or not all(subscriptions):
-            raise SeedError((), f"{variable}: {EXPECTED}, not {text}")
+            raise SeedError(f"{variable}: {EXPECTED}, not {text}")
         builder.topic(variable, project, topic)
         for each in subscriptions:
             name, fields = _suffixes(variable, each)
@@ -117,7 +117,7 @@ def _suffixes(variable: str, text: str) -> tuple[str, dict[str, Any]]:
     fields: dict[str, Any] = {}
     if tilde:
         if not (seconds.isascii() and seconds.isdigit()):
-            raise SeedError((), f"{variable}: the ack deadline of {name} is a number of seconds, not {seconds!r}")
+            raise SeedError(f"{variable}: the ack deadline of {name} is a number of seconds, not {seconds!r}")
         fields["ack_deadline_seconds"] = int(seconds)
     if endpoint:
         url = endpoint.translate(_PORTS)
@@ -132,9 +132,9 @@ def _read_pairs(builder: Builder, variables: Mapping[str, str]) -> None:
         for variable in ("PUBSUB_TOPIC", "PUBSUB_SUBSCRIPTION")
     )
     if not project:
-        raise SeedError((), "PUBSUB_TOPIC: PUBSUB_PROJECT has to name the project")
+        raise SeedError("PUBSUB_TOPIC: PUBSUB_PROJECT has to name the project")
     if subscriptions and len(subscriptions) != len(topics):
-        raise SeedError((), f"PUBSUB_SUBSCRIPTION: {len(topics)} names are needed, one for each topic")
+        raise SeedError(f"PUBSUB_SUBSCRIPTION: {len(topics)} names are needed, one for each topic")
     for topic in topics:
         builder.topic("PUBSUB_TOPIC", project, topic)
     for name, topic in zip(subscriptions, topics, strict=False):
@@ -173,7 +173,7 @@ class Foreign:
         return self._label if line is None else f"{self._label}, line {line}"
 
     def refuse(self, place: Place, reason: str) -> SeedError:
-        return SeedError((), f"{self.origin(place)}: {reason}")
+        return SeedError(f"{self.origin(place)}: {reason}")
 
     def _entry(self, place: Place, item: Mapping[str, Any]) -> None:
         """One topic of a project, with its subscriptions."""

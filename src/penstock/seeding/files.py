@@ -44,7 +44,7 @@ def read_environment(environment: Mapping[str, str]) -> Source:
 def read_text(text: str, label: str) -> Source:
     suffix = Path(label).suffix or Path(label).name
     if suffix in (".yaml", ".yml"):
-        raise SeedError((), f"{label}: YAML is not read; write it as TOML or JSON")
+        raise SeedError(f"{label}: YAML is not read; write it as TOML or JSON")
     if suffix == ".env":
         return from_variables(_variables(text, label), label)
     is_json = suffix == ".json" or (suffix != ".toml" and text.lstrip()[:1] == "{")
@@ -53,7 +53,7 @@ def read_text(text: str, label: str) -> Source:
     if foreign is not None:
         return foreign
     if not isinstance(content, Mapping):
-        raise SeedError((), f"{label}: A topology is an object with topics, subscriptions, queues and schemas")
+        raise SeedError(f"{label}: A topology is an object with topics, subscriptions, queues and schemas")
     source = Source(label, content, {place: f"{label}, line {line}" for place, line in lines.items()})
     try:
         check_parts(content)
@@ -66,13 +66,13 @@ def _content(path: str) -> str:
     try:
         content = _standard_input() if path == STANDARD_INPUT else Path(path).read_bytes()
     except OSError as error:
-        raise SeedError((), f"cannot read the seed {path}: {error.strerror}") from None
+        raise SeedError(f"cannot read the seed {path}: {error.strerror}") from None
     if len(content) > BYTES_MAX:
-        raise SeedError((), f"the seed {path} is larger than {BYTES_MAX >> 20} MiB")
+        raise SeedError(f"the seed {path} is larger than {BYTES_MAX >> 20} MiB")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SeedError((), f"the seed {path} is not UTF-8") from None
+        raise SeedError(f"the seed {path} is not UTF-8") from None
 
 
 def _standard_input() -> bytes:
@@ -88,7 +88,7 @@ def _toml(text: str, label: str) -> tuple[Any, Lines]:
     except tomllib.TOMLDecodeError as error:
         found = _TOML_LINE.fullmatch(str(error))
         line, reason = (f", line {found[2]}", found[1]) if found else ("", str(error))
-        raise SeedError((), f"{label}{line}: not valid TOML: {reason}") from None
+        raise SeedError(f"{label}{line}: not valid TOML: {reason}") from None
 
 
 def _json(text: str, label: str) -> tuple[Any, Lines]:
@@ -102,7 +102,7 @@ def _json(text: str, label: str) -> tuple[Any, Lines]:
         reason = f"{label}, line {error.lineno}: not valid JSON: {error.msg}"
     except RecursionError:
         pass
-    raise SeedError((), reason)
+    raise SeedError(reason)
 
 
 def _variables(text: str, label: str) -> dict[str, str]:
@@ -113,6 +113,6 @@ def _variables(text: str, label: str) -> dict[str, str]:
             continue
         found = _VARIABLE.fullmatch(line)
         if found is None:
-            raise SeedError((), f"{label}, line {number}: expected NAME=value")
+            raise SeedError(f"{label}, line {number}: expected NAME=value")
         variables[found[1]] = found[2].strip().strip("\"'")
     return variables

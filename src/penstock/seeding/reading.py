@@ -83,7 +83,7 @@ def default_options(*, ordering: bool, exactly_once: bool) -> SubscriptionOption
 def check_parts(document: Mapping[str, Any]) -> None:
     for key in document:
         if key not in (*PARTS, "project"):
-            raise SeedError((key,), f"There is no such part; a topology has project, {', '.join(PARTS)}")
+            raise SeedError.at((key,), f"There is no such part; a topology has project, {', '.join(PARTS)}")
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def at(place: Place) -> Iterator[None]:
     except SeedError:
         raise
     except PenstockError as error:
-        raise SeedError(place, error.message) from None
+        raise SeedError.at(place, error.message) from None
 
 
 class Reader:
@@ -108,7 +108,7 @@ class Reader:
         project = self._project(document, self._default, ())
         items = {part: list(_items(document, part)) for part in PARTS}
         if sum(map(len, items.values())) > ITEMS_MAX:
-            raise SeedError((), f"A topology may have at most {ITEMS_MAX} topics, subscriptions, queues and schemas")
+            raise SeedError(f"A topology may have at most {ITEMS_MAX} topics, subscriptions, queues and schemas")
         topology = Topology(
             [self._schema(place, each, project) for place, each in items["schemas"]],
             [self._topic(place, each, project) for place, each in items["topics"]],
@@ -126,7 +126,7 @@ class Reader:
     def _schema(self, place: Place, given: Mapping[str, Any], project: str) -> Document:
         name = self._name(given, SCHEMAS, self._project(given, project, place), place)
         if self._schema_vendor is None:
-            raise SeedError(place, MISSING)
+            raise SeedError.at(place, MISSING)
         with at(place):
             body = self._schema_vendor.read_schema(name, _without(given, "name", "project"))
         return Document(self._schema_vendor.schemas, name, body, place)
@@ -143,7 +143,7 @@ class Reader:
         project = self._project(given, project, place)
         name = self._name(given, SUBSCRIPTIONS, project, place)
         if "topic" not in given:
-            raise SeedError(place, "A subscription needs the topic that it reads")
+            raise SeedError.at(place, "A subscription needs the topic that it reads")
         project = parts_of(name, SUBSCRIPTIONS)[0]
         topic = self._name(given, TOPICS, project, place, key="topic")
         own = _without(given, "name", "project", "topic", "start")
@@ -205,10 +205,10 @@ class Reader:
         extras = dict(options.extras)
         for name, vendor in self._vendors.items():
             if vendor is not None and (theirs := [key for key in extras if key in vendor.keys]):
-                raise SeedError((*place, "extras"), f"{theirs[0]} is not written here, but in the table {name}")
+                raise SeedError.at((*place, "extras"), f"{theirs[0]} is not written here, but in the table {name}")
             if name in given:
                 if vendor is None:
-                    raise SeedError((*place, name), MISSING)
+                    raise SeedError.at((*place, name), MISSING)
                 with at((*place, name)):
                     extras |= vendor.read(kind, _table(given[name], (*place, name)), project, options)
                 names |= {"extras"}
@@ -217,13 +217,13 @@ class Reader:
     def _project(self, given: Mapping[str, Any], default: str, place: Place) -> str:
         project = given.get("project", default)
         if not isinstance(project, str) or not project or "/" in project or not project.isprintable():
-            raise SeedError((*place, "project"), "A project is a name without slashes")
+            raise SeedError.at((*place, "project"), "A project is a name without slashes")
         return project
 
     def _name(self, given: Mapping[str, Any], kind: str, project: str, place: Place, key: str = "name") -> str:
         name = given.get(key)
         if not isinstance(name, str) or not name:
-            raise SeedError((*place, key) if key in given else place, f"A {key} is needed, as text")
+            raise SeedError.at((*place, key) if key in given else place, f"A {key} is needed, as text")
         with at((*place, key)):
             full = full_name(project, kind, name)
             check_name(full)
@@ -236,14 +236,14 @@ class Reader:
 def _items(document: Mapping[str, Any], part: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:
     items = document.get(part, [])
     if not isinstance(items, list):
-        raise SeedError((part,), f"{part} must be a list; in TOML: [[{part}]]")
+        raise SeedError.at((part,), f"{part} must be a list; in TOML: [[{part}]]")
     for number, each in enumerate(items):
         yield (part, number), _table(each, (part, number))
 
 
 def _table(value: object, place: Place) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise SeedError(place, "A table of names and values is expected here")
+        raise SeedError.at(place, "A table of names and values is expected here")
     return value
 
 
@@ -254,25 +254,25 @@ def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
 def _starts_at_head(given: Mapping[str, Any], place: Place) -> bool:
     start = given.get("start", "end")
     if start not in ("end", "beginning"):
-        raise SeedError((*place, "start"), "start must be end or beginning")
+        raise SeedError.at((*place, "start"), "start must be end or beginning")
     return bool(start == "beginning")
 
 
 def _drafts(given: Mapping[str, Any], place: Place) -> tuple[Draft, ...]:
     messages, place = given.get("messages", []), (*place, "messages")
     if not isinstance(messages, list):
-        raise SeedError(place, "messages must be a list of texts or tables")
+        raise SeedError.at(place, "messages must be a list of texts or tables")
     if len(messages) > MESSAGES_MAX:
-        raise SeedError(place, f"A topic may have at most {MESSAGES_MAX} first messages")
+        raise SeedError.at(place, f"A topic may have at most {MESSAGES_MAX} first messages")
     return tuple(_draft(each, (*place, number)) for number, each in enumerate(messages))
 
 
 def _draft(given: object, place: Place) -> Draft:
     table = {"data": given} if isinstance(given, str) else _table(given, place)
     if unknown := [key for key in table if key not in MESSAGE_KEYS]:
-        raise SeedError((*place, unknown[0]), f"There is no such part of a message: {unknown[0]}")
+        raise SeedError.at((*place, unknown[0]), f"There is no such part of a message: {unknown[0]}")
     if "data" in table and "data_base64" in table:
-        raise SeedError(place, "data and data_base64 exclude each other")
+        raise SeedError.at(place, "data and data_base64 exclude each other")
     with at(place):
         try:
             encoded = o.text(table.get("data_base64", ""), "data_base64")
@@ -280,7 +280,7 @@ def _draft(given: object, place: Place) -> Draft:
                 o.text(table["data"], "data").encode() if "data" in table else base64.b64decode(encoded, validate=True)
             )
         except ValueError:
-            raise SeedError(place, "The data of a message is text, or Base64 in data_base64") from None
+            raise SeedError.at(place, "The data of a message is text, or Base64 in data_base64") from None
         return Draft(
             data,
             o.strings(table.get("attributes", {}), "attributes"),
@@ -294,5 +294,5 @@ def _check_once(named: Sequence[tuple[str, Place]]) -> None:
     seen: dict[str, Place] = {}
     for name, place in named:
         if name in seen:
-            raise SeedError(place, f"{name} is there already, at {shown_place(seen[name])}")
+            raise SeedError.at(place, f"{name} is there already, at {shown_place(seen[name])}")
         seen[name] = place

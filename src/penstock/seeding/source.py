@@ -40,4 +40,4 @@ class Source(NamedTuple):
         return self.explain(tuple(int(number) if number else name for number, name in parts), found[2])
 
     def explained(self, error: SeedError) -> SeedError:
-        return SeedError((), self.explain(error.place, error.reason))
+        return SeedError(self.explain(error.place, error.reason))

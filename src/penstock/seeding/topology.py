@@ -21,10 +21,14 @@ TOPIC, SUBSCRIPTION, QUEUE, SCHEMA = "topic", "subscription", "queue", "schema"
 class SeedError(InvalidArgumentError):
     """A seed is wrong at some place; nothing was changed."""
 
-    def __init__(self, place: Place, reason: str) -> None:
+    def __init__(self, reason: str, place: Place = ()) -> None:
         self.place = place
         self.reason = reason
         super().__init__(f"{shown_place(place)}: {reason}" if place else reason)
+
+    @classmethod
+    def at(cls, place: Place, reason: str) -> SeedError:
+        return cls(reason, place)
 
 
 def shown_place(place: Place) -> str:

@@ -87,7 +87,7 @@ class ProjectSnapshotPage(msgspec.Struct):
     total: Count
 
 
-class Outcome(msgspec.Struct):
+class RestoreOutcome(msgspec.Struct):
     name: str
     topic: str
     outcome: Annotated[str, msgspec.Meta(description="restored, made again, or missing.")]
@@ -98,7 +98,7 @@ class RestoreRecord(msgspec.Struct):
     restored: Count
     made_again: Count
     missing: Count
-    subscriptions: list[Outcome]
+    subscriptions: list[RestoreOutcome]
     untouched: Annotated[list[str], msgspec.Meta(description="Subscriptions that came later; the first 100.")]
 
 
@@ -164,7 +164,9 @@ async def restore_project_snapshot(call: Call[Any, Restore]) -> RestoreRecord:
     return RestoreRecord(counts[RESTORED], counts[MADE_AGAIN], counts[MISSING], outcomes, untouched[:100])
 
 
-def _outcome(subscription: SubscriptionState, now: SubscriptionMetadata | None, same: bool, kept: bool) -> Outcome:
+def _outcome(
+    subscription: SubscriptionState, now: SubscriptionMetadata | None, same: bool, kept: bool
+) -> RestoreOutcome:
     """What becomes of a subscription, and what of it cannot come back."""
     name, topic = subscription.name, subscription.topic
     there = now is not None and not now.detached
@@ -173,10 +175,10 @@ def _outcome(subscription: SubscriptionState, now: SubscriptionMetadata | None, 
     elif not kept:
         why = subscription.reason or "its snapshot has expired"
     else:
-        return Outcome(name, topic, RESTORED if there else MADE_AGAIN)
+        return RestoreOutcome(name, topic, RESTORED if there else MADE_AGAIN)
     if there:
-        return Outcome(name, topic, MISSING, f"left as it is: {why}")
-    return Outcome(name, topic, MADE_AGAIN, f"without what was unacked: {why}")
+        return RestoreOutcome(name, topic, MISSING, f"left as it is: {why}")
+    return RestoreOutcome(name, topic, MADE_AGAIN, f"without what was unacked: {why}")
 
 
 async def _restore(

@@ -70,7 +70,7 @@ class Part(msgspec.Struct, omit_defaults=True):
     reason: str = ""
 
 
-class Outcome(msgspec.Struct):
+class TopologyOutcome(msgspec.Struct):
     created: list[Part]
     changed: list[Part]
     unchanged: list[Part]
@@ -84,11 +84,11 @@ async def show_topology(call: Call[TopologyQuery, None]) -> Topology:
     return Topology(**await _topologies(call).document(project_name(project) if project else None))
 
 
-async def apply_topology(call: Call[Any, WantedTopology]) -> Outcome:
+async def apply_topology(call: Call[Any, WantedTopology]) -> TopologyOutcome:
     body = call.body
     document = {name: value for name in Topology.__struct_fields__ if (value := getattr(body, name))}
     plan = await _topologies(call).apply(document, update=body.update, dry_run=body.dry_run)
-    outcome = Outcome([], [], [], [], plan.messages, body.dry_run)
+    outcome = TopologyOutcome([], [], [], [], plan.messages, body.dry_run)
     lists = {
         "created": outcome.created,
         "changed": outcome.changed,
@@ -113,7 +113,7 @@ ROUTES = (
         "/topology",
         apply_topology,
         "Make what is missing; all or nothing, if the document is wrong.",
-        Outcome,
+        TopologyOutcome,
         body=WantedTopology,
     ),
 )
