@@ -117,6 +117,8 @@ def topics(ask: Harness) -> None:
     ask("POST", "/topics/{topic}/messages", {"messages": [*messages, {"data_base64": "/w=="}]}, topic="t")
     ask("GET", "/topics/{topic}/messages", topic="t", text="1")
     ask("GET", "/topics/{topic}/messages/{offset}", topic="t", offset=5)
+    story = ask("GET", "/topics/{topic}/messages/{offset}/story", topic="t", offset=5)
+    assert [each["sentence"] for each in story["events"]] == ["Published."]
     ask("GET", "/topics/{topic}/stream", topic="t")
     ask("POST", "/topics/{topic}/purge", topic="old")
 
