@@ -79,7 +79,7 @@ def redrive(
     also when the server or this command is killed in the middle and the redrive is started again. The exit code is 5
     when something that was chosen could not be moved.
     """
-    choice = {"filter": filter_ or "", "text": text or "", "json": where or "", "ids": ids or [], "max": most}
+    choice = _choice(filter_, text, where, ids, most)
     _run(session, {"from": subscription, "to": to, **choice}, rate, detach=detach, dry_run=dry_run, yes=yes)
 
 
@@ -103,8 +103,14 @@ def move(
 
     Each is published there and then acked here, once also when it is broken off and started again.
     """
-    choice = {"filter": filter_ or "", "text": text or "", "json": where or "", "ids": ids or [], "max": most}
+    choice = _choice(filter_, text, where, ids, most)
     _run(session, {"from": subscription, "to": to, **choice}, rate, detach=detach, dry_run=dry_run, yes=yes)
+
+
+def _choice(
+    filter_: str | None, text: str | None, where: str | None, ids: list[str] | None, most: int
+) -> dict[str, Any]:
+    return {"filter": filter_ or "", "text": text or "", "json": where or "", "ids": ids or [], "max": most}
 
 
 def _run(session: Session, move: dict[str, Any], rate: float, *, detach: bool, dry_run: bool, yes: bool) -> None:

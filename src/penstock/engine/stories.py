@@ -42,6 +42,7 @@ class Stories:
         self._known_since = engine.now()
         engine.on([f.Published], self._on_published)
         engine.on(_NAMING, self._on_fact)
+        engine.on_reset(self._forget_all)
 
     def _on_published(self, fact: f.Published) -> None:
         self._facts.append(fact)
@@ -60,6 +61,11 @@ class Stories:
             oldest = self._facts.popleft()
             self._weight -= 1 + (0 if type(oldest) is f.Published else len(oldest.offsets))
             self._known_since = getattr(oldest, "at", self._known_since)
+
+    def _forget_all(self) -> None:
+        """Some of what was decided never happened: which of the facts that are kept, nobody can tell."""
+        self._facts.clear()
+        self._weight, self._known_since = 0, self._engine.now()
 
     def of(self, topic_name: str, offset: int) -> Story:
         """Oldest first."""

@@ -36,18 +36,8 @@ class App extends Component {
     addEventListener("penstock-token-needed", () => this.setState({ needsToken: true }));
     addEventListener("keydown", (event) => this.key(event));
     live.on("state", () => this.forceUpdate());
-    live.on("server", () => this.rights());
+    live.on("server", () => this.forceUpdate());
     live.start();
-  }
-
-  /** Whether this page may change anything: without it, nothing that would is offered. */
-  async rights() {
-    try {
-      live.canChange = (await get("/server")).may_change !== false;
-    } catch {
-      live.canChange = false;
-    }
-    this.forceUpdate();
   }
 
   key(event) {

@@ -12,14 +12,10 @@ export function short(value) {
   for (const [least, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
     if (size >= least) {
       const base = letter === "k" ? 1e3 : least;
-      return trim(value / base, 3) + letter;
+      return Number((value / base).toPrecision(3)) + letter;
     }
   }
-  return size >= 100 || Number.isInteger(value) ? count(value) : trim(value, 2);
-}
-
-function trim(value, digits) {
-  return Number(value.toPrecision(digits + (Math.abs(value) >= 100 ? 0 : 0))).toString();
+  return size >= 100 || Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(2)));
 }
 
 export function rate(value) {

@@ -12,6 +12,11 @@ class Live extends EventTarget {
   server = null; // what /server said when the stream began
   restarted = false; // since the page was opened
 
+  /** Whether this page may change anything: without it, nothing that would is offered. */
+  get canChange() {
+    return this.server?.may_change === true;
+  }
+
   start() {
     this.run();
   }

@@ -9,7 +9,7 @@ import { html } from "../lib/view.js";
 export function Table({ columns, rows, sort = "", onSort, href, empty, label, keyOf = (row) => row.name }) {
   if (!rows.length) return html`<p class="empty">${empty}</p>`;
   return html`<div class="scroll" tabindex="-1">
-    <table aria-label=${label} onKeyDown=${walk}>
+    <table aria-label=${label} onKeyDown=${(event) => walk(event, "tbody tr a:first-of-type")}>
       <thead>
         <tr>${columns.map((column) => html`<${Header} column=${column} sort=${sort} onSort=${onSort} />`)}</tr>
       </thead>
@@ -44,10 +44,10 @@ function follow(event) {
   location.hash = event.currentTarget.dataset.href;
 }
 
-/** Up and down go from row to row; Enter follows the link that has the focus anyway. */
-function walk(event) {
+/** Up and down go from link to link; Enter follows the one that has the focus anyway. */
+export function walk(event, selector) {
   if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-  const links = [...event.currentTarget.querySelectorAll("tbody tr a:first-of-type, tbody tr button.row")];
+  const links = [...event.currentTarget.querySelectorAll(selector)];
   const at = links.indexOf(document.activeElement);
   const next = links[at + (event.key === "ArrowDown" ? 1 : -1)];
   if (next) {

@@ -45,7 +45,7 @@ class List extends View {
     return html`<section aria-label=${this.title}>
       <div class="bar"><h1>${this.title}</h1>
         <${Search} value=${query.search ?? ""} onSearch=${(search) => refine({ search, page: "" })} />
-        ${live.canChange !== false && html`<button type="button" class="primary" onClick=${() => this.setState({ creating: true })}>${this.create}</button>`}
+        ${live.canChange && html`<button type="button" class="primary" onClick=${() => this.setState({ creating: true })}>${this.create}</button>`}
       </div>
       <${Table} label=${this.title} columns=${this.columns(live.server?.default_project)} rows=${rows} sort=${query.sort ?? this.usualSort}
         onSort=${this.sorts ? (sort) => refine({ sort, page: "" }) : undefined} href=${this.href}

@@ -5,6 +5,7 @@ import { ago, base64, bodyOf, bytes, clock, count, hexLines, jsonPieces, plural,
 import { format, parse, refine } from "../lib/route.js";
 import { Component, html, View } from "../lib/view.js";
 import { Copy, Facts } from "../parts/facts.js";
+import { walk } from "../parts/table.js";
 
 const PAGE = 100;
 
@@ -82,7 +83,7 @@ export class Messages extends View {
           : html`<button type="button" onClick=${() => this.searchAll()}>Search the whole topic</button>`)}
       </p>
       <div class=${open ? "split open" : "split"}>
-        <ol class="messages" aria-label="Messages" onKeyDown=${walk}>
+        <ol class="messages" aria-label="Messages" onKeyDown=${(event) => walk(event, "a.message")}>
           ${rows.map((message) => html`<${Row} key=${message.offset} message=${message} open=${open === message} />`)}
           ${!rows.length && html`<li class="empty">${filtered ? "Nothing here matches." : "There are no messages here."}</li>`}
         </ol>
@@ -101,14 +102,6 @@ function Row({ message, open }) {
     <span class="quiet">${bytes(message.size)}</span>
     <span class="text">${message.ordering_key && html`<span class="tag">${message.ordering_key}</span> `}${names.map(([name, value]) => html`<span class="tag">${name}=${value.slice(0, 24)}</span> `)}${(message.data ?? `${message.data_base64.slice(0, 40)} (bytes)`).slice(0, 160)}</span>
   </a></li>`;
-}
-
-function walk(event) {
-  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-  const links = [...event.currentTarget.querySelectorAll("a.message")];
-  const next = links[links.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1)];
-  next?.focus();
-  event.preventDefault();
 }
 
 class Message extends Component {

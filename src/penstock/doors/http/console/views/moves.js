@@ -31,7 +31,7 @@ export class Moves extends View {
         { label: "Unknown", number: true, cell: (move) => count(move.unknown) },
         { label: "Rate", number: true, cell: (move) => rate(move.rate) },
         { label: "Started", cell: (move) => ago(move.started_at, Date.now()) },
-        { label: "", cell: (move) => (move.state === "running" && live.canChange !== false ? html`<button type="button" onClick=${stop(move)}>Stop</button>` : move.reason) },
+        { label: "", cell: (move) => (move.state === "running" && live.canChange ? html`<button type="button" onClick=${stop(move)}>Stop</button>` : move.reason) },
       ]} />
     </section>`;
   }

@@ -82,9 +82,10 @@ export class Overview extends View {
 function picture(statistics, topics, subscriptions, server) {
   const usual = server.default_project;
   const now = live.last;
+  const through = (door, field) => now?.doors[door]?.[field] ?? 0;
   const doors = server.doors
     .filter((door) => door.state !== "closed" && door.name !== "http")
-    .map((door) => ({ name: door.name, in: doorRate(door.name, "messages_in"), out: doorRate(door.name, "messages_out") }));
+    .map((door) => ({ name: door.name, in: through(door.name, "messages_in"), out: through(door.name, "messages_out") }));
   const shown = new Set(topics.map((topic) => topic.name));
   const readers = subscriptions.filter((each) => shown.has(each.topic)).slice(0, SHOWN);
   if (!topics.length) return html`<p class="empty">There are no topics yet. Publish something, or make one under Topics.</p>`;
@@ -101,16 +102,3 @@ function picture(statistics, topics, subscriptions, server) {
       dead: each.options.dead_letter_policy?.dead_letter_topic,
     }))} />`;
 }
-
-// Rates of doors: the difference of two looks at what they counted.
-const looks = new Map();
-
-function doorRate(door, field) {
-  return looks.get(`${door}.${field}`)?.rate ?? 0;
-}
-
-live.on("sample", (sample) => {
-  for (const [door, traffic] of Object.entries(sample.doors ?? {})) {
-    for (const [field, value] of Object.entries(traffic)) looks.set(`${door}.${field}`, { rate: value });
-  }
-});

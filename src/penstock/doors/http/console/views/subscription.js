@@ -42,7 +42,7 @@ export class Subscription extends View {
     const { samples } = this;
     const line = (label, colour, field) => ({ label, colour, values: samples?.values(field) ?? [] });
     const dead = subscription.options.dead_letter_policy?.dead_letter_topic;
-    const change = live.canChange !== false;
+    const change = live.canChange;
     return html`<section aria-label=${`Subscription ${subscription.id}`}>
       <div class="bar">
         <h1><span class="kind">Subscription</span> ${subscription.id}</h1>

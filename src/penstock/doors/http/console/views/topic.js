@@ -38,7 +38,7 @@ export class Topic extends View {
       <div class="bar">
         <h1><span class="kind">Topic</span> ${topic.id}</h1>
         <a class="button" href=${format(["topics", topic.name, "messages"], { from: -50 })}>Messages</a>
-        ${live.canChange !== false && html`
+        ${live.canChange && html`
           <button type="button" class="primary" onClick=${() => this.open("publish")}>Publish</button>
           <button type="button" onClick=${() => this.open("subscribe")}>New subscription</button>
           <button type="button" onClick=${() => this.open("change")}>Change</button>

@@ -1,0 +1,52 @@
+"""The stories of messages: what happened to each, as far as it is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import ManualClock, MessageQueue
+from penstock.engine import stories
+from penstock.engine.stories import Stories
+from penstock.errors import NotFoundError
+from penstock.journal.memory import MemoryJournal
+
+
+@pytest.fixture
+def queue() -> MessageQueue:
+    queue = MessageQueue(MemoryJournal(), clock=ManualClock())
+    queue.register_topic("topic")
+    queue.register_subscription("sub", "topic")
+    return queue
+
+
+def kinds(kept: Stories, offset: int) -> list[str]:
+    return [each.kind for each in kept.of("topic", offset).happenings]
+
+
+def test_a_story_is_told_in_order_and_of_its_message_only(queue: MessageQueue) -> None:
+    kept = Stories(queue.engine)
+    queue.publish("topic", [b"a", b"b"])
+    first, second = queue.lease("sub", 2)
+    queue.nack_many([first.receipt])
+    queue.ack_many([second.receipt])
+    assert kinds(kept, 0) == ["published", "delivered", "returned"]
+    assert kinds(kept, 1) == ["published", "delivered", "acked"]
+    assert kinds(kept, 2) == []
+    with pytest.raises(NotFoundError):
+        kept.of("nowhere", 0)
+
+
+def test_old_things_are_forgotten_and_that_is_known(queue: MessageQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stories, "KEPT", 3)
+    kept = Stories(queue.engine)
+    for _ in range(4):
+        queue.publish("topic", [b"x"])
+    assert [kinds(kept, offset) for offset in range(4)] == [[], ["published"], ["published"], ["published"]]
+
+
+def test_what_was_taken_back_is_no_part_of_a_story(queue: MessageQueue) -> None:
+    kept = Stories(queue.engine)
+    queue.publish("topic", [b"x"])
+    queue.engine._tell_reset()
+    story = kept.of("topic", 0)
+    assert (story.happenings, story.known_since) == ([], queue.engine.now())
