@@ -3,13 +3,15 @@
 Written from the specification (seed 004) and section 5 of the design, never from the code it
 judges; slow and obvious. Every subscription owns a copy of every message it has not finished with (BR-003).
 
-Four things the specification leaves open, and what is done about them:
+Five things the specification leaves open, and what is done about them:
 - Time is noticed when someone looks: by a pull or a peek of that subscription, and once a second by any command.
 - Messages older than a subscription keeps them leave when the broker looks at their topic: `looked` tells the model
   at which it did, and `check_retention` how late that may be. Which of them leave is the model's to say.
 - A message that a filter keeps out, or that outlived its time, may stay in the backlog until the subscription comes
   to it. Such a message is `dead`: never delivered, and counted or not as the broker likes.
 - A log is shortened when the broker likes: `heads` tells the model where each begins, and `needed` what must be there.
+- How far a subscription has come in its log matters where a message was leased out of its turn and given back: it
+  comes again before those that were never looked at. `cursors` tells the model how far that is.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Model:
         self.subscriptions: dict[str, Subscription] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self.heads: dict[str, int] = {}
+        self.cursors: dict[str, int] = {}
         self.answers: dict[tuple[str, str, int], list[Message]] = {}  # of publishes that may be repeated
 
     # ------------------------------------------------------------------ names
@@ -192,7 +195,7 @@ class Model:
         subscription = self.subscription(name)
         self.notice(subscription)
         taken: list[Copy] = []
-        for copy in subscription.alive(self.now):
+        for copy in subscription.in_turn(self.now, self.cursors[name]):
             if len(taken) == limit or not self._has_room(subscription):
                 return taken
             if self._is_ready(subscription, copy, set()):
@@ -211,6 +214,7 @@ class Model:
         chosen = [copy for copy in subscription.alive(self.now) if copy.message.offset in offsets and not copy.leased]
         for copy in chosen:
             self._lease(copy, float("inf"))
+            copy.chosen = True
         return chosen
 
     def _is_passed(self, subscription: Subscription, copy: Copy) -> bool:
@@ -223,7 +227,7 @@ class Model:
         subscription = self.subscription(name)
         self.notice(subscription)
         seen: list[Copy] = []
-        for copy in subscription.alive(self.now):
+        for copy in subscription.in_turn(self.now, self.cursors[name]):
             if len(seen) < limit and self._is_ready(subscription, copy, {each.message.offset for each in seen}):
                 seen.append(copy)
         return seen

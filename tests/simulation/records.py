@@ -56,6 +56,7 @@ class Copy:
     attempts: int = 0
     leased: bool = False
     receipt: str = ""
+    chosen: bool = False  # it was leased before its turn: given back, it waits among those delivered before
 
 
 @dataclass
@@ -83,6 +84,12 @@ class Subscription:
     def alive(self, now: int) -> list[Copy]:
         copies = [self.queue[offset] for offset in sorted(self.queue)]
         return [copy for copy in copies if not self.is_dead(copy, now)]
+
+    def in_turn(self, now: int, cursor: int) -> list[Copy]:
+        """What a pull looks at, in that order: what waits to be delivered again, then the log."""
+        alive = self.alive(now)
+        known = [copy for copy in alive if copy.chosen or copy.message.offset < cursor]
+        return known + [copy for copy in alive if not (copy.chosen or copy.message.offset < cursor)]
 
     def older_than(self, at: int) -> list[int]:
         return [offset for offset, copy in self.queue.items() if copy.message.at < at]

@@ -107,6 +107,7 @@ class Machine(RuleBasedStateMachine):
         self.store.questions = 0
         self.steps += 1
         looks = self._looks()
+        self.model.cursors = {each.name: each.cursor for each in self.queue.engine.broker.state.subscriptions.values()}
         try:
             answer = real(self.queue)
         except PenstockError as error:

@@ -13,35 +13,36 @@ from penstock.broker.facts import Fact
 from penstock.broker.limits import Limits
 from penstock.broker.model import SECOND, Draft, Message, SubscriptionOptions
 from penstock.broker.names import parse_receipt
-from penstock.engine import commands
-from penstock.engine.async_topology import AsyncTopology
+from penstock.engine import commands, lookups
 from penstock.engine.backups import Backups
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine, in_loop
 from penstock.engine.lease_origins import LeaseOrigin
+from penstock.engine.loop import EngineLoop
 from penstock.engine.port import (
     Appended,
     Delivery,
     Leased,
     Listener,
     Once,
-    Peeked,
     Renewed,
     Settled,
 )
 from penstock.engine.statistics import DoorTraffic
+from penstock.engine.verbs import command, decision, lookup, timed_decision
 from penstock.engine.wakeups import Revision, revision
 from penstock.errors import PenstockError, UnavailableError
 from penstock.journal.port import Journal
 
 
-class AsyncMessageQueue(AsyncTopology):
+class AsyncMessageQueue:
     def __init__(self, journal: Journal | Engine, **parts: Any) -> None:
         """Over a journal, with an engine of its own, recovered here; or over the engine of a queue that stays open.
 
         `start` it inside the loop that will use it.
         """
-        super().__init__(journal if isinstance(journal, Engine) else Engine(journal, **parts))
+        self.engine = journal if isinstance(journal, Engine) else Engine(journal, **parts)
+        self.loop = EngineLoop(self.engine)
         self.backup = Backups(self.engine.journal).run
         self._owns_engine = not isinstance(journal, Engine)
         self._closed = False
@@ -266,7 +267,7 @@ class AsyncMessageQueue(AsyncTopology):
 
     def ack_delivered(self, subscription: int, places: Sequence[tuple[int, ...]]) -> asyncio.Future[int]:
         self.traffic.acks += len(places)
-        return self._run(lambda broker, now: broker.ack_delivered(now, subscription, places))
+        return self.loop.run(lambda broker, now: broker.ack_delivered(now, subscription, places))
 
     def nack(
         self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False
@@ -279,10 +280,10 @@ class AsyncMessageQueue(AsyncTopology):
     def _settle(
         self, command: Callable[[Broker], Callable[[int, Sequence[str]], Settled]], receipts: Sequence[str]
     ) -> asyncio.Future[Settled]:
-        return self._drive(lambda broker: commands.settle(command(broker), self.engine.now, receipts))
+        return self.loop.drive(lambda broker: commands.settle(command(broker), self.engine.now, receipts))
 
     def renew(self, receipt: str, seconds: float, data: bytes | None = None) -> asyncio.Future[Renewed]:
-        renewed = self._drive(lambda broker: commands.renew(broker, self.engine.now, receipt, seconds, data))
+        renewed = self.loop.drive(lambda broker: commands.renew(broker, self.engine.now, receipt, seconds, data))
         renewed.add_done_callback(partial(self._note_renewal, receipt))
         return renewed
 
@@ -293,17 +294,17 @@ class AsyncMessageQueue(AsyncTopology):
         if was is not None and new is not None:
             self.engine.lease_origins.replace(new[0], was[2], new[2])
 
-    def peek(self, name: str, max_messages: int) -> asyncio.Future[Peeked]:
-        return self._drive(lambda broker: commands.peek(broker, self.engine.now, name, max_messages))
-
-    def purge(self, name: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, now: broker.purge(now, name))
-
-    def forget_producer(self, topic_name: str, producer: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, _: broker.forget_producer(topic_name, producer))
-
-    def purge_topic(self, name: str) -> asyncio.Future[int]:
-        return self._run(lambda broker, now: broker.purge_topic(now, name))
+    peek = command(commands.peek)
+    purge = timed_decision(Broker.purge)
+    purge_topic = timed_decision(Broker.purge_topic)
+    forget_producer = decision(Broker.forget_producer)
+    examine = lookup(lookups.examine)
+    is_unacked = lookup(lookups.is_unacked)
+    unacked = lookup(lookups.unacked)
+    leases = lookup(lookups.leases)
+    story = lookup(lookups.story)
+    sequences = lookup(lookups.sequences)
+    publisher_receipt = lookup(lookups.publisher_receipt)
 
     # ------------------------------------------------------------------ the log
 
@@ -319,17 +320,48 @@ class AsyncMessageQueue(AsyncTopology):
         bounds = (topic.number, first, until, False, max_bytes) if max_bytes else (topic.number, first, until)
         return await asyncio.wrap_future(engine.reads.run(engine.journal.read, *bounds))
 
-    def first_offset_at(self, topic_name: str, at: int) -> asyncio.Future[int]:
-        return self._drive(lambda broker: commands.first_offset_at(broker, topic_name, at))
+    first_offset_at = command(commands.first_offset_at)
+    seek_to_offset = command(commands.seek_to_offset)
+    seek_to_time = command(commands.seek_to_time)
+    seek_to_snapshot = timed_decision(Broker.seek_to_snapshot)
+    preview_seek = lookup(lookups.preview_seek)
 
-    def seek_to_offset(self, name: str, offset: int) -> asyncio.Future[None]:
-        return self._drive(lambda broker: commands.seek_to_offset(broker, self.engine.now, name, offset))
+    # ------------------------------------------------------------------ topics, subscriptions, queues
 
-    def seek_to_time(self, name: str, at: int) -> asyncio.Future[None]:
-        return self._drive(lambda broker: commands.seek_to_time(broker, self.engine.now, name, at))
+    create_topic = timed_decision(commands.create_topic)
+    change_topic = decision(commands.change_topic)
+    delete_topic = decision(Broker.delete_topic)
+    find_topic = lookup(lookups.find_topic)
+    topics = lookup(lookups.topics)
+    topic_statistics = lookup(lookups.topic_statistics)
 
-    def seek_to_snapshot(self, name: str, snapshot: str) -> asyncio.Future[None]:
-        return self._run(lambda broker, now: broker.seek_to_snapshot(now, name, snapshot))
+    create_subscription = timed_decision(commands.create_subscription)
+    create_subscription_at = command(commands.create_subscription_at)
+    change_subscription = decision(commands.change_subscription)
+    delete_subscription = decision(Broker.delete_subscription)
+    detach_subscription = decision(Broker.detach_subscription)
+    touch_subscription = timed_decision(Broker.touch_subscription)
+    find_subscription = lookup(lookups.find_subscription)
+    subscriptions = lookup(lookups.subscriptions)
+    subscription_statistics = lookup(lookups.subscription_statistics)
+    backlog = lookup(lookups.backlog)
+
+    provide_queue = timed_decision(commands.provide_queue)
+    remove_queue = decision(commands.remove_queue)
+    find_queue = lookup(lookups.find_queue)
+    queue_names = lookup(lookups.queue_names)
+
+    # ------------------------------------------------------------------ snapshots, documents, the store
+
+    create_snapshot = command(commands.create_snapshot)
+    change_snapshot = decision(Broker.change_snapshot)
+    delete_snapshot = decision(Broker.delete_snapshot)
+    snapshots = lookup(lookups.snapshots)
+    put_document = decision(Broker.put_document)
+    remove_document = decision(Broker.remove_document)
+    document = lookup(lookups.document)
+    documents = lookup(lookups.documents)
+    store = lookup(lookups.store)
 
 
 def _retrieve(future: asyncio.Future[None]) -> None:

@@ -138,7 +138,7 @@ class MessageQueue:
     def create_topic(self, topic_name: str, options: TopicOptions | Mapping[str, Any] | None = None) -> TopicMetadata:
         """Options by name: labels, message_retention_duration."""
         chosen = options if options is None or isinstance(options, TopicOptions) else topic_options(options)
-        return self._run(lambda broker, now: TopicMetadata.of(broker.create_topic(now, topic_name, chosen)))
+        return self._run(lambda broker, now: commands.create_topic(broker, now, topic_name, chosen))
 
     def delete_topic(self, topic_name: str) -> None:
         """A topic with all its messages; its subscriptions stay, detached."""
@@ -159,9 +159,7 @@ class MessageQueue:
         else:
             chosen = subscription_options({**named(options or {}), **more})
         return self._run(
-            lambda broker, now: SubscriptionMetadata.of(
-                broker.create_subscription(now, subscription_name, topic_name, chosen)
-            )
+            lambda broker, now: commands.create_subscription(broker, now, subscription_name, topic_name, chosen)
         )
 
     def delete_subscription(self, subscription_name: str) -> None:
@@ -265,7 +263,7 @@ class MessageQueue:
 
     def first_offset_at(self, topic_name: str, at: int) -> int:
         """The first kept offset published at or after an instant (nanoseconds since 1970), or the tail."""
-        return self._drive(lambda broker: commands.first_offset_at(broker, topic_name, at))
+        return self._drive(lambda broker: commands.first_offset_at(broker, self.engine.now, topic_name, at))
 
     def seek_to_offset(self, subscription_name: str, offset: int) -> None:
         self._drive(lambda broker: commands.seek_to_offset(broker, self.engine.now, subscription_name, offset))
@@ -279,7 +277,7 @@ class MessageQueue:
 
     def create_snapshot(self, snapshot_name: str, subscription_name: str) -> None:
         now = self.engine.now
-        self._drive(lambda broker: commands.create_snapshot(broker, now, snapshot_name, subscription_name, None))
+        self._drive(lambda broker: commands.create_snapshot(broker, now, snapshot_name, subscription_name))
 
     def delete_snapshot(self, snapshot_name: str) -> None:
         self._run(lambda broker, _: broker.delete_snapshot(snapshot_name))

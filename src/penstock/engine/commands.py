@@ -17,7 +17,7 @@ from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.names import MAX_OFFSET
 from penstock.broker.topic import Topic
-from penstock.engine.views import SubscriptionMetadata
+from penstock.engine.views import SubscriptionMetadata, TopicMetadata
 from penstock.errors import FailedPreconditionError
 
 T = TypeVar("T")
@@ -116,15 +116,15 @@ def seek_to_time(broker: Broker, now: Now, name: str, at: int) -> Steps[None]:
     reach, positions = MAX_OFFSET, dict[int, int]()
     retained = broker.seek_reach(now(), name)
     topic = broker.state.topics[broker.state.subscription(name).topic]
-    offset = yield from first_offset_at(broker, topic.name, at)
+    offset = yield from first_offset_at(broker, now, topic.name, at)
     for since, least in retained:
-        first = yield from first_offset_at(broker, topic.name, since)
+        first = yield from first_offset_at(broker, now, topic.name, since)
         reach = min(reach, max(first, least))
     while (need := broker.seek_retained(now(), name, offset, reach, positions)) is not None:
         yield need
 
 
-def first_offset_at(broker: Broker, topic_name: str, at: int) -> Steps[int]:
+def first_offset_at(broker: Broker, _now: Now, topic_name: str, at: int) -> Steps[int]:
     """The first kept offset published at or after `at`, or the tail."""
     topic = broker.state.topic(topic_name)
     tail = topic.tail
@@ -135,7 +135,7 @@ def first_offset_at(broker: Broker, topic_name: str, at: int) -> Steps[int]:
 
 
 def create_subscription_at(
-    broker: Broker, now: Now, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None
+    broker: Broker, now: Now, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None = None
 ) -> Steps[SubscriptionMetadata]:
     """A new subscription that begins at an offset. Both facts are decided in one step: nobody finds it elsewhere."""
     while True:
@@ -148,7 +148,7 @@ def create_subscription_at(
 
 
 def create_snapshot(
-    broker: Broker, now: Now, snapshot: str, subscription: str, labels: dict[str, str] | None
+    broker: Broker, now: Now, snapshot: str, subscription: str, labels: dict[str, str] | None = None
 ) -> Steps[SnapshotDump]:
     while True:
         taken = broker.create_snapshot(now(), snapshot, subscription, labels)
@@ -237,6 +237,27 @@ def _message(broker: Broker, topic: Topic, offset: int) -> Steps[Message | None]
 
 TICK = SECOND
 RESOURCE_TICK = 60 * SECOND
+
+
+# ---------------------------------------------------------------------- topics and subscriptions, as they are shown
+
+
+def create_topic(broker: Broker, now: int, name: str, options: TopicOptions | None = None) -> TopicMetadata:
+    return TopicMetadata.of(broker.create_topic(now, name, options))
+
+
+def change_topic(broker: Broker, name: str, options: TopicOptions) -> TopicMetadata:
+    return TopicMetadata.of(broker.change_topic(name, options))
+
+
+def create_subscription(
+    broker: Broker, now: int, name: str, topic_name: str, options: SubscriptionOptions | None = None
+) -> SubscriptionMetadata:
+    return SubscriptionMetadata.of(broker.create_subscription(now, name, topic_name, options))
+
+
+def change_subscription(broker: Broker, name: str, options: SubscriptionOptions) -> SubscriptionMetadata:
+    return SubscriptionMetadata.of(broker.change_subscription(name, options))
 
 
 # ---------------------------------------------------------------------- queues: a topic with one subscription

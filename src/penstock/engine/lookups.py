@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from itertools import chain, islice
 
+from penstock.broker.consuming import Settled
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.replay import SeekPreview
 from penstock.broker.subscription import Subscription
@@ -75,9 +76,21 @@ def backlog(engine: Engine, name: str) -> Backlog:
         return backlog_of(engine.broker.state.read_topic(found), found)
 
 
-def preview_seek(engine: Engine, name: str, offset: int, snapshot: str) -> SeekPreview:
+def preview_seek(engine: Engine, name: str, *, offset: int = 0, snapshot: str = "") -> SeekPreview:
     with engine.lock:
         return engine.broker.preview_seek(name, offset=offset, snapshot=snapshot)
+
+
+def examine(engine: Engine, receipts: Sequence[str]) -> Settled:
+    return engine.broker.examine(engine.now(), receipts)
+
+
+def is_unacked(engine: Engine, name: str, offset: int) -> bool:
+    return engine.broker.is_unacked(engine.now(), name, offset)
+
+
+def publisher_receipt(engine: Engine, subscription: int, offset: int) -> str:
+    return engine.broker.publisher_receipt(subscription, offset)
 
 
 def topic_statistics(engine: Engine, names: Sequence[str]) -> list[TopicStatistics]:
