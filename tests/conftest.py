@@ -7,6 +7,7 @@ for the night, and `make nightly` then runs it without being told.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def rounds() -> Callable[[int, int], int]:
         return nightly if NIGHTLY else usual
 
     return choose
+
+
+def pytest_configure() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

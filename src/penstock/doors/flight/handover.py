@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 BACKLOG = 128
 PIECE_BYTES = 1 << 18
+CLOSE_SECONDS = 0.5
 
 
 class Handover:
@@ -23,6 +26,7 @@ class Handover:
         self._listener.listen(BACKLOG)
         self._listener.setblocking(False)
         self._waiting: list[socket.socket] = []
+        self._joined: list[threading.Thread] = []
         self.port = int(self._listener.getsockname()[1])
 
     async def first_client(self) -> None:
@@ -51,8 +55,13 @@ class Handover:
             for connection in (client, service):
                 connection.setblocking(True)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for pair in ((client, service), (service, client)):
-                threading.Thread(target=_copy, args=pair, name="penstock-handover", daemon=True).start()
+            self._joined.append(_start(_join, client, service))
+
+    def finish(self, seconds: float) -> None:
+        """The reader process has ended: wait until its clients have what it said last."""
+        until = time.monotonic() + max(seconds, 2 * CLOSE_SECONDS)
+        for connection in self._joined:
+            connection.join(max(until - time.monotonic(), 0))
 
     def close(self) -> None:
         self._listener.close()
@@ -72,10 +81,33 @@ def bound_socket(family: int, host: str, port: int) -> socket.socket:
     return bound
 
 
+def _start(target: Callable[..., None], *sockets: socket.socket) -> threading.Thread:
+    thread = threading.Thread(target=target, args=sockets, name="penstock-handover", daemon=True)
+    thread.start()
+    return thread
+
+
+def _join(client: socket.socket, service: socket.socket) -> None:
+    """Requests one way and answers the other, until all answers are there and the client has hung up.
+
+    Bytes of the client that nobody read would turn the end of this process into a reset, and the last answer with it.
+    """
+    with client, service:
+        requests = _start(_copy, client, service)
+        _copy(service, client)
+        requests.join(CLOSE_SECONDS)
+        with suppress(OSError):  # a client that stays is not waited for
+            client.shutdown(socket.SHUT_RDWR)
+        requests.join()
+
+
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    """All that comes from one side to the other, and its end."""
+    """All that comes from one side to the other, and its end; what the other side no longer takes is dropped."""
     with suppress(OSError):
         while piece := source.recv(PIECE_BYTES):
             target.sendall(piece)
     with suppress(OSError):
         target.shutdown(socket.SHUT_WR)
+    with suppress(OSError):
+        while source.recv(PIECE_BYTES):
+            pass

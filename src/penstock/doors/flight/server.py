@@ -112,13 +112,16 @@ class FlightDoor:
         self._supervisor = asyncio.create_task(self._supervise(self._handover))
 
     async def stop(self, grace_seconds: float) -> None:
-        self._stopping = True
+        loop, self._stopping = asyncio.get_running_loop(), True
+        until = loop.time() + grace_seconds
         self._requests.waiters.close()
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.gather(self._supervisor, return_exceptions=True)
         if self._child is not None:
             await self._child.stop(grace_seconds)
+        if self._handover is not None:
+            await asyncio.to_thread(self._handover.finish, until - loop.time())
         self._queue.off(self._listener)
         for held in (self._handover, self._holder):
             if held is not None:
