@@ -26,6 +26,7 @@ from penstock.journal.port import BackupProgress, BackupReport, Finding, Journal
 from penstock.wording import counted
 
 if TYPE_CHECKING:
+    from penstock.doors.decoding import Decoder
     from penstock.doors.port import Condition, Door, Recovery
     from penstock.engine.port import SubscriptionMetadata
     from penstock.seeding.seeding import Seeding
@@ -275,6 +276,7 @@ def _open_http(opening: Opening) -> Door:
             _push_test(settings),
             settings.backup_folder,
             opening.seeding(),
+            _decoder(queue),
         ),
         **opening.common("http"),
     )
@@ -288,6 +290,18 @@ def _push_test(settings: Settings) -> Callable[[SubscriptionMetadata], bool]:
 
             return is_pushed
     return lambda _: False
+
+
+def _decoder(queue: AsyncMessageQueue) -> Decoder:
+    """Of bodies by their schemas, whether the door of Pub/Sub is open or not."""
+    try:
+        from penstock.doors.google.decoding import SchemaDecoder
+    except ModuleNotFoundError as error:
+        from penstock.doors.decoding import NoDecoder
+
+        sentence = f"Decoding needs {error.name}: pip install 'penstock[google]'"
+        return NoDecoder(sentence, "googclient_schemaname")
+    return SchemaDecoder(queue)
 
 
 def _open_azure(opening: Opening) -> Door:

@@ -111,6 +111,7 @@ class Output:
     def _shown(self, message: Message, note: str) -> str:
         data = body(message)
         text = data[: 4 * BODY_CHARACTERS].decode("utf-8", "backslashreplace")[:BODY_CHARACTERS]
+        problem = (message.get("decoded") or {}).get("problem")
         cut = self.style(f" ({len(data):,} bytes)", "dim") if len(data) > len(text.encode()) else ""
         parts = [
             self.style(f"{message['offset']:>8}", "cyan"),
@@ -118,6 +119,7 @@ class Output:
             self.style(escape_controls(str(message["ordering_key"])), "yellow") if message.get("ordering_key") else "",
             self.style(escape_controls(attributes(message)), "green") if message.get("attributes") else "",
             note,
+            self.style(escape_controls(problem), "red") if problem else "",
             escape_controls(text) + cut,
         ]
         return "  ".join(filter(None, parts))

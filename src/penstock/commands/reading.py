@@ -26,6 +26,9 @@ Start = Annotated[
         help="beginning, end, 100, -100 (the last 100), @-10m, @2026-11-15T10:00Z; -o s@TIME -o e@TIME: between.",
     ),
 ]
+Decode = Annotated[
+    bool, typer.Option("--decode", "-d", help="Avro and Protocol Buffers as JSON, by the schema of the topic.")
+]
 FollowedTemplate = Annotated[
     str | None,
     typer.Option("--format", "-F", metavar="TEMPLATE", help="How to write a message: '%t %o %k %s\\n'."),
@@ -45,6 +48,7 @@ def peek(
     where: JsonPath = None,
     text: Text = None,
     filter_: Filter = None,
+    decode: Decode = False,
     template: Template = None,
 ) -> None:
     """Show messages of a topic without consuming them.
@@ -54,14 +58,16 @@ def peek(
       penstock peek orders -o 100 -n 5
       penstock peek orders -o @-10m
       penstock peek orders --sub
+      penstock peek readings --decode
     """
     if sub:
         if start or where or text or filter_:
             raise WrongUsageError("--sub shows what comes next: it goes with no start and no condition")
-        for message in session.get(path_of("subscriptions", name, "messages"), max=most)["messages"]:
+        asked = {"max": most} | _decoding(decode)
+        for message in session.get(path_of("subscriptions", name, "messages"), **asked)["messages"]:
             session.output.message(message)
         return
-    conditions = _conditions(filter_, text, where)
+    conditions = _conditions(filter_, text, where) | _decoding(decode)
     if not start:
         found = reversed(list(_read(session, name, {"order": "desc", **conditions}, most)))
     else:
@@ -84,6 +90,7 @@ def tail(
     where: JsonPath = None,
     text: Text = None,
     filter_: Filter = None,
+    decode: Decode = False,
     template: FollowedTemplate = None,
 ) -> None:
     """Show the end of a topic and, with -f, what comes.
@@ -99,7 +106,8 @@ def tail(
     follows = follow and not exit_at_end
     if follows and "until_time" in query:
         raise WrongUsageError("-f goes on and on: leave it away, or the end of the window")
-    with closing(messages(session, topic, query | _conditions(filter_, text, where), follow=follows)) as found:
+    query |= _conditions(filter_, text, where) | _decoding(decode)
+    with closing(messages(session, topic, query, follow=follows)) as found:
         for number, message in enumerate(found, 1):
             session.output.message(message)
             if number == most:
@@ -116,6 +124,7 @@ def search(
     filter_: Filter = None,
     start: Start = None,
     most: Annotated[int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many; 0: all.", min=0)] = 0,
+    decode: Decode = False,
     template: Template = None,
 ) -> None:
     """Search a topic by text, attributes or a place in JSON bodies.
@@ -134,7 +143,7 @@ def search(
     number = 0
     with (
         Progress("Searching") as bar,
-        closing(messages(session, topic, query | conditions, bar=bar)) as found,
+        closing(messages(session, topic, query | conditions | _decoding(decode), bar=bar)) as found,
     ):
         for number, message in enumerate(found, 1):
             bar.hide()
@@ -155,6 +164,10 @@ def _query(session: Session, topic: str, chosen: Window) -> dict[str, Any]:
 def _conditions(filter_: str | None, text: str | None, where: str | None) -> dict[str, Any]:
     given = {"filter": filter_, "text": text, "json": where}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _decoding(decode: bool) -> dict[str, Any]:
+    return {"decode": "true"} if decode else {}
 
 
 def _read(session: Session, topic: str, query: dict[str, Any], most: int) -> Iterator[dict[str, Any]]:

@@ -55,6 +55,28 @@ LEASES = [
     Column("SINCE", "leased_at", moment),
 ]
 
+CONSUMERS = [
+    Column("DOOR", "door"),
+    Column("HOLDER", "holder"),
+    Column("KIND", "kind"),
+    Column("ADDRESS", "address"),
+    Column("SINCE", "since", moment),
+    Column("WINDOW", "window", count, right=True),
+    Column("HAS", "leases", count, right=True),
+    Column("UNTIL", "next_deadline", moment),
+]
+CURSORS = [
+    Column("CONSUMER", "consumer"),
+    Column("TOPIC", "topic", resource=True),
+    Column("OFFSET", "offset", right=True),
+    Column("LAG", "lag_messages", count, right=True),
+    Column("LAG SIZE", "lag_bytes", size, right=True),
+    Column("LAST BATCH", "last_batch.at", moment),
+    Column("FROM", "last_batch.first_offset", right=True),
+    Column("UNTIL", "last_batch.next_offset", right=True),
+    Column("SUBSCRIPTION", "subscription", resource=True),
+]
+
 
 class Flag(NamedTuple):
     """A flag of `create` and `change`, and the option of the API that it sets; `whole.part` is a part of an object."""
@@ -175,8 +197,17 @@ def _start(text: str) -> str | int:
 @app.command()
 @on_server
 def show(session: Session, subscription: Subscription) -> None:
-    """Show all about a subscription."""
-    session.output.record(session.get(path_of("subscriptions", subscription)), FIELDS)
+    """Show all about a subscription, and who is connected to it."""
+    known, there = (session.get(path_of("subscriptions", subscription, *part)) for part in ((), ("consumers",)))
+    who = {"connected": there["consumers"], "cursor": there["cursor"]}
+    if not session.output.terminal or session.output.json:
+        session.output.record(known | who, FIELDS)
+        return
+    session.output.record(known, FIELDS)
+    if there["cursor"] is not None:
+        session.table([there["cursor"]], CURSORS)
+    else:
+        session.table(there["consumers"], CONSUMERS, "Nobody is connected, and nobody has messages of it.")
 
 
 @app.command()
@@ -196,6 +227,33 @@ def delete(session: Session, subscription: Subscription, *, yes: Yes = False) ->
     ask(f"Delete {known['name']} with {counted(waiting, 'message')} waiting?", yes)
     session.delete(path_of("subscriptions", subscription))
     session.output.say(f"Deleted {known['name']}", {"deleted": known["name"]})
+
+
+@app.command()
+@on_server
+def consumers(session: Session, subscription: Subscription) -> None:
+    """Show who is connected to a subscription, or has messages of it.
+
+    In a pipe: door, holder, kind, address, since when, window, leases, first deadline.
+    """
+    found = session.get(path_of("subscriptions", subscription, "consumers"))
+    session.table(found["consumers"], CONSUMERS, "Nobody is connected, and nobody has messages of it.")
+
+
+@app.command()
+@on_server
+def cursors(
+    session: Session,
+    *,
+    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only of this topic.")] = None,
+    limit: Limit = 0,
+) -> None:
+    """Show the readers of the log, such as Spark: where they are and how far behind.
+
+    In a pipe: consumer, topic, offset, messages behind, bytes behind, last batch: when, from, until; subscription.
+    """
+    rows = session.pages("/cursors", "cursors", topic=topic)
+    session.table(islice(rows, limit or None), CURSORS, "There is no cursor.")
 
 
 @app.command()

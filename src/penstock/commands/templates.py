@@ -23,7 +23,10 @@ ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
 def body(message: Message) -> bytes:
-    """The exact bytes of a message as the server wrote it down."""
+    """The exact bytes of a message as the server wrote it down; where it decoded them, its JSON."""
+    decoded = message.get("decoded")
+    if decoded and decoded["text"] is not None:
+        return str(decoded["text"]).encode()
     if message.get("data_base64") is not None:
         return base64.b64decode(message["data_base64"])
     return str(message.get("data") or "").encode()

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from penstock.doors.consumers import Consumer
 from penstock.doors.resources import Names
+from penstock.engine.port import SubscriptionMetadata
 
 STARTING, OPEN, STOPPING = "starting", "open", "stopping"
 
@@ -37,6 +39,9 @@ class Door(Protocol):
 
     def name_of(self, topic: str) -> str | None:
         """How clients of this door call a topic, once started; None: they cannot reach it."""
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        """Who of its clients is there for the messages of a subscription."""
 
     async def start(self) -> None:
         """Open. OSError (a port in use) or a PenstockError says why not."""

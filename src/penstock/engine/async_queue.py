@@ -302,6 +302,7 @@ class AsyncMessageQueue:
     is_unacked = lookup(lookups.is_unacked)
     unacked = lookup(lookups.unacked)
     leases = lookup(lookups.leases)
+    holdings = lookup(lookups.holdings)
     story = lookup(lookups.story)
     sequences = lookup(lookups.sequences)
     publisher_receipt = lookup(lookups.publisher_receipt)

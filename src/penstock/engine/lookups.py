@@ -19,7 +19,16 @@ from penstock.engine.statistics import (
     statistics_of_topic,
 )
 from penstock.engine.stories import Story
-from penstock.engine.views import Backlog, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata, backlog_of
+from penstock.engine.views import (
+    Backlog,
+    Holding,
+    Lease,
+    QueueNumbers,
+    Store,
+    SubscriptionMetadata,
+    TopicMetadata,
+    backlog_of,
+)
 from penstock.errors import NotFoundError, UnavailableError
 
 
@@ -132,6 +141,25 @@ def leases(engine: Engine, name: str, first: int, most: int) -> list[Lease]:
             origin = engine.lease_origins.find(subscription.number, entry.stamp) or (None, None, None)
             found.append(Lease(offset, id_text, entry.due, entry.attempts, entry.extensions, *origin))
         return found
+
+
+def holdings(engine: Engine, name: str, most: int) -> list[Holding]:
+    """What consumers have of a subscription, together; no more than `most` leases are looked at."""
+    with engine.lock:
+        subscription, find = engine.broker.state.subscription(name), engine.lease_origins.find
+        leased = islice((each for each in subscription.outstanding.values() if each.leased), most)
+        stamps: dict[int, list[int]] = {}  # how many leases, and the first to end
+        for entry in leased:
+            found = stamps.setdefault(entry.stamp, [0, entry.due])
+            found[0] += 1
+            found[1] = min(found[1], entry.due)
+        together: dict[tuple[str | None, str | None], Holding] = {}
+        for stamp, (leases, due) in stamps.items():
+            door, holder, at = find(subscription.number, stamp) or (None, None, None)
+            known = together.get((door, holder), Holding(door, holder, 0, at, due))
+            since = at if known.since is None else known.since if at is None else min(at, known.since)
+            together[door, holder] = Holding(door, holder, known.leases + leases, since, min(due, known.deadline))
+        return list(together.values())
 
 
 def unacked(engine: Engine, name: str, first: int, most: int) -> list[int]:

@@ -21,7 +21,7 @@ from penstock.broker.replay import SeekPreview
 from penstock.engine.clock import Alarm, Clock
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 from penstock.engine.stories import Happening, Story
-from penstock.engine.views import Backlog, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata
+from penstock.engine.views import Backlog, Holding, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
 from penstock.journal.port import BackupProgress, BackupReport
 
@@ -34,6 +34,7 @@ __all__ = [
     "Clock",
     "Delivery",
     "Happening",
+    "Holding",
     "Lease",
     "Leased",
     "Listener",
@@ -173,6 +174,9 @@ class Queue(Protocol):
 
     def leases(self, name: str, first: int, most: int) -> Awaitable[list[Lease]]:
         """What consumers have of a subscription, from an offset on, ascending."""
+
+    def holdings(self, name: str, most: int) -> Awaitable[list[Holding]]:
+        """The same by consumer; no more than `most` leases are looked at."""
 
     def sequences(self, topic_name: str, producer: str) -> Awaitable[list[int]]:
         """The publishes of a producer that a topic remembers, so that they count once."""

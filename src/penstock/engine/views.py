@@ -129,6 +129,16 @@ class Lease(NamedTuple):
     leased_at: int | None
 
 
+class Holding(NamedTuple):
+    """What one consumer has of a subscription, as far as was looked; door and holder as in a Lease."""
+
+    door: str | None
+    holder: str | None
+    leases: int
+    since: int | None  # of the oldest lease
+    deadline: int  # the first to come
+
+
 class InternalMessage(NamedTuple):
     """A message as the in-process queue hands it in and out.
 

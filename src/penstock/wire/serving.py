@@ -190,6 +190,14 @@ class Connections:
         self.counts[reason] += 1
 
 
+def endpoint_of(transport: asyncio.BaseTransport | None) -> str:
+    """The same with its port, as tools of the operating system show it."""
+    name = transport.get_extra_info("peername") if transport is not None else None
+    if not isinstance(name, tuple):
+        return ""
+    return f"[{name[0]}]:{name[1]}" if ":" in str(name[0]) else f"{name[0]}:{name[1]}"
+
+
 def address_of(transport: asyncio.BaseTransport) -> str:
     """The address of the other side, without its port; empty if it has none (a Unix socket)."""
     name = transport.get_extra_info("peername")

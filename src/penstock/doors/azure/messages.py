@@ -13,6 +13,7 @@ from penstock.doors.azure.dates import rfc1123
 from penstock.doors.azure.errors import AzureError, Pairs, invalid_value, invalid_xml, out_of_range, too_large
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
 from penstock.doors.azure.queues import POISON, Place, Queues
+from penstock.doors.consumers import Consumer, Consumers
 from penstock.engine.port import Queue
 from penstock.errors import UnavailableError
 
@@ -28,8 +29,11 @@ _CUT = (("Warning", f'299 - "messagettl was cut to {LIFE_SECONDS_MAX} seconds"')
 
 
 class Messages:
-    def __init__(self, queue: Queue, queues: Queues, *, message_bytes_max: int, poll_seconds: float = 0) -> None:
+    def __init__(
+        self, queue: Queue, queues: Queues, consumers: Consumers, *, message_bytes_max: int, poll_seconds: float = 0
+    ) -> None:
         self._queue = queue
+        self._consumers = consumers
         self._queues = queues
         self._message_bytes_max = message_bytes_max
         self._poll_seconds = poll_seconds  # how long an empty get waits for a message; 0: not at all
@@ -74,8 +78,12 @@ class Messages:
         most, seconds = _count(call), _visibility(call, GET_SECONDS, call.dialect.get_visibility_min)
         place = await self._queues.find(call.account, call.queue)
         wait, deliveries = self._poll_seconds, []
+        peer = call.request.peer
         try:
-            deliveries = await self._queue.pull(place.subscription, most, lease_seconds=seconds, wait_seconds=wait)
+            with self._consumers.present(place.subscription, Consumer("pull", peer, peer, window=most)):
+                deliveries = await self._queue.pull(
+                    place.subscription, most, lease_seconds=seconds, wait_seconds=wait, holder=peer
+                )
         except UnavailableError:  # the server stops: who waits for a message gets none
             if not wait:
                 raise

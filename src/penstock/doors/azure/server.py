@@ -36,9 +36,10 @@ from penstock.doors.azure.options import MESSAGE_BYTES_MAX, AzureOptions
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.queues import Queues
 from penstock.doors.azure.service import Service
+from penstock.doors.consumers import Consumer, Consumers
 from penstock.doors.port import join_address
 from penstock.doors.resources import parts_of
-from penstock.engine.port import Queue
+from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import host_of, is_loopback
@@ -84,8 +85,13 @@ class AzureDoor:
         secure = options.tls_cert is not None
         self._scheme = "https" if secure else "http"
         self._queues = Queues(queue, accounts, poison_after=options.poison_after)
+        self._consumers = Consumers(queue.clock.now)
         self._messages = Messages(
-            queue, self._queues, message_bytes_max=options.message_bytes_max, poll_seconds=options.poll_seconds
+            queue,
+            self._queues,
+            self._consumers,
+            message_bytes_max=options.message_bytes_max,
+            poll_seconds=options.poll_seconds,
         )
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
         self._gate = Gatekeeper(accounts, secure=secure, bearer=options.oauth == "basic")
@@ -152,6 +158,9 @@ class AzureDoor:
         account = self._accounts.in_project(project)
         fits = QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX and is_queue_name(name)
         return f"{self._endpoint(account)}/{name}" if account is not None and fits else None
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        return self._consumers.of(subscription.name)
 
     def _endpoint(self, account: Account) -> str:
         return f"{self._scheme}://{_callable(self.address)}/{account.name}"

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from penstock.broker.model import SubscriptionOptions
+from penstock.doors.consumers import Batch, Consumer
 from penstock.doors.flight import codec
 from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 MARK = "flight.cursor"  # the extra that holds the name of the consumer
 EXPIRATION_SECONDS = 31 * 86400
+BATCHES_MAX = 10_000
 
 
 class Cursor(NamedTuple):
@@ -35,6 +37,13 @@ class Cursors:
     def __init__(self, queue: Queue, names: codec.Names) -> None:
         self._queue = queue
         self._names = names
+        self._batches: dict[int, Batch] = {}  # the last step of each, by subscription, since the start
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        consumer = subscription.options.extras.get(MARK)
+        if consumer is None or subscription.detached:
+            return ()
+        return (Consumer("cursor", consumer, batch=self._batches.get(subscription.number)),)
 
     async def open(self, asked: codec.CursorMove) -> dict[str, Any]:
         held = {cursor.topic: await self.hold(cursor, offset) for cursor, offset in self._asked(asked)}
@@ -104,10 +113,18 @@ class Cursors:
         now = await self._offset(found)
         if offset > now:
             await self._queue.seek_to_offset(found.name, offset)
+            self._note(found, now, offset)
         elif offset == now:
             await self._queue.touch_subscription(found.name)  # it is in use, and does not expire
         await self._queue.commit()
         return await self._offset(found)
+
+    def _note(self, cursor: SubscriptionMetadata, first: int, until: int) -> None:
+        """The oldest are forgotten first, those of cursors that are gone among them."""
+        self._batches.pop(cursor.number, None)
+        self._batches[cursor.number] = Batch(first, until, self._queue.clock.now())
+        if len(self._batches) > BATCHES_MAX:
+            del self._batches[next(iter(self._batches))]
 
     async def _existing(self, cursor: Cursor) -> tuple[SubscriptionMetadata | None, bool]:
         """The cursor, under whichever name, and whether there was one in a topic that has been deleted.

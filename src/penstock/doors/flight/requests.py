@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -16,13 +16,14 @@ import msgspec
 
 from penstock.broker.facts import Published, TopicDeleted
 from penstock.broker.model import SECOND, Draft, Message
+from penstock.doors.consumers import Consumer
 from penstock.doors.flight import codec
 from penstock.doors.flight.cursors import Cursors, existing_topic
 from penstock.doors.flight.decisions import Decisions
 from penstock.doors.flight.ipc import Publish, PublishResult, Rows, TopicBounds, pack, unpack
 from penstock.doors.flight.link import Frame
 from penstock.doors.flight.partial_publishes import PartialPublishes
-from penstock.engine.port import Once, Queue, TopicMetadata
+from penstock.engine.port import Once, Queue, SubscriptionMetadata, TopicMetadata
 from penstock.errors import AlreadyExistsError, InternalError, InvalidArgumentError, PenstockError, where
 from penstock.journal.codec import encode_messages
 from penstock.journal.port import StoredBatch
@@ -66,6 +67,9 @@ class Requests:
             "decision.unfinished": self.decisions.unfinished,
             "decision.finish": self.decisions.finish,
         }
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        return self._cursors.consumers(subscription)
 
     async def answer(self, frame: Frame) -> bytes | None:
         try:

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from penstock.broker.facts import Published, TopicDeleted
+from penstock.doors.consumers import Consumer
 from penstock.doors.flight.codec import TOPIC
 from penstock.doors.flight.handover import Handover, bound_socket
 from penstock.doors.flight.ipc import REQUEST, Hello, pack
@@ -26,7 +27,7 @@ from penstock.doors.flight.link import Frame, ServerEnd
 from penstock.doors.flight.options import FlightOptions
 from penstock.doors.flight.requests import Requests
 from penstock.doors.port import join_address
-from penstock.engine.port import Queue
+from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
 from penstock.wire.requestlog import LOGGER, RequestLine, RequestLog
@@ -86,6 +87,9 @@ class FlightDoor:
 
     def name_of(self, topic: str) -> str | None:
         return topic if TOPIC.fullmatch(topic) else None
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        return self._requests.consumers(subscription)
 
     async def start(self) -> None:
         key_pair = _key_pair(self._options)

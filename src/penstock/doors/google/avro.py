@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from typing import Any
 
 import fastavro
 import fastavro.validation
+import msgspec
 
 TYPES = frozenset({"record", "error"})
+_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class AvroSchema:
@@ -31,7 +34,25 @@ class AvroSchema:
         fastavro.validation.validate(records[0], self._schema)
 
     def check_binary(self, data: bytes) -> None:
+        self._read(data)
+
+    def json_of(self, data: bytes) -> str:
+        """Decimals with all their digits, bytes in Base64; what JSON has no number for is text."""
+        return _encoder.encode(_with_texts(self._read(data))).decode()
+
+    def _read(self, data: bytes) -> Any:
         stream = io.BytesIO(data)
-        fastavro.schemaless_reader(stream, self._schema, None)
+        record = fastavro.schemaless_reader(stream, self._schema, None)
         if stream.tell() != len(data):
             raise ValueError("bytes left over")
+        return record
+
+
+def _with_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_texts(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

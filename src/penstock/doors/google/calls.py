@@ -64,15 +64,26 @@ class Method:
 class Context:
     """What a method may know of its call besides the request."""
 
-    __slots__ = ("_deadline", "_loop", "headers", "size")
+    __slots__ = ("_caller", "_deadline", "_loop", "headers", "size")
 
     def __init__(
-        self, headers: dict[str, str], loop: asyncio.AbstractEventLoop, size: int, deadline: float | None = None
+        self,
+        headers: dict[str, str],
+        loop: asyncio.AbstractEventLoop,
+        size: int,
+        deadline: float | None = None,
+        caller: Stream | str = "",
     ) -> None:
         self.headers = headers
         self.size = size  # of the request, in bytes
+        self._caller = caller
         self._loop = loop
         self._deadline = deadline  # by the loop's time
+
+    @property
+    def peer(self) -> str:
+        """The address of the caller."""
+        return self._caller if isinstance(self._caller, str) else self._caller.endpoint
 
     def time_remaining(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - self._loop.time())
@@ -202,7 +213,7 @@ class UnaryCall:
             loop = asyncio.get_running_loop()
             if self._deadline is not None and loop.time() >= self._deadline:
                 raise overdue()
-            context = Context(self.headers, loop, len(message), self._deadline)
+            context = Context(self.headers, loop, len(message), self._deadline, self._stream)
             response = await method.unary(decode(method.request, message), context)
             encoded = response if type(response) is bytes else response.SerializeToString()
             if not self._stream.answer(HEAD, framed(encoded), OK):
@@ -271,6 +282,11 @@ class StreamingCall:
         self._cancel()
 
     # What the method calls.
+
+    @property
+    def peer(self) -> str:
+        """The address of the caller."""
+        return self._stream.endpoint
 
     def begin(self, resource: str) -> None:
         """The method knows what the call is about."""

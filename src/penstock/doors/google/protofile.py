@@ -49,6 +49,13 @@ class ProtoSchema:
     def check_binary(self, data: bytes) -> None:
         self._check_whole(self._kind.FromString(data))
 
+    def json_of(self, data: bytes) -> str:
+        message, pool = self._kind.FromString(data), self._kind.DESCRIPTOR.file.pool
+        self._check_whole(message)
+        return str(
+            json_format.MessageToJson(message, indent=None, preserving_proto_field_name=True, descriptor_pool=pool)
+        )
+
     def _check_whole(self, message: Any) -> None:
         if not message.IsInitialized():
             raise ValueError("a required field is missing")

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from penstock.broker.names import parse_receipt
+from penstock.doors.consumers import Consumer, Consumers, pull_holder
 from penstock.doors.google import codec, ranges
 from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import CallError, Code, bad_argument, failed_precondition, invalid
@@ -35,21 +36,25 @@ PERMANENT = "PERMANENT_FAILURE_INVALID_ACK_ID"
 
 
 class Pulling:
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, consumers: Consumers) -> None:
         self._queue = queue
+        self._consumers = consumers
         self._numbers = count(1)
 
     async def pull(self, request: Any, context: Context) -> bytes:
         if request.max_messages <= 0:
             raise bad_argument("max_messages")
         metadata = await attached(self._queue, request.subscription)
-        deliveries = await self._queue.pull(
-            metadata.name,
-            min(request.max_messages, PULL_MESSAGES_MAX),
-            max_bytes=RESPONSE_BYTES_MAX,
-            wait_seconds=0 if request.return_immediately else wait_seconds(context.time_remaining()),
-            holder=f"pull-{next(self._numbers)}",  # every call on its own: a caller has no name
-        )
+        most = min(request.max_messages, PULL_MESSAGES_MAX)
+        holder = pull_holder(next(self._numbers), context.peer)
+        with self._consumers.present(metadata.name, Consumer("pull", holder, context.peer, window=most)):
+            deliveries = await self._queue.pull(
+                metadata.name,
+                most,
+                max_bytes=RESPONSE_BYTES_MAX,
+                wait_seconds=0 if request.return_immediately else wait_seconds(context.time_remaining()),
+                holder=holder,
+            )
         return codec.received_messages(deliveries, with_attempts=bool(metadata.options.dead_letter_topic))
 
     async def acknowledge(self, request: Any, context: Context) -> Any:

@@ -30,6 +30,8 @@ WAIT_SECONDS = 60.0
 
 _CHANGES = frozenset({f.SubscriptionCreated, f.SubscriptionChanged, f.SubscriptionDeleted, f.Detached})
 
+PUSH_HOLDER = "push"
+
 
 class Plan(NamedTuple):
     """How a subscription is pushed; a task runs as long as its plan is in force."""
@@ -114,6 +116,11 @@ class Push:
             self._running[number] = (plan, asyncio.get_running_loop().create_task(pusher.run()))
 
 
+def endpoint_of(metadata: SubscriptionMetadata) -> str:
+    """Where messages are pushed to; empty: nowhere."""
+    return str(kept_settings(metadata.options.extras, Subscription).push_config.push_endpoint)
+
+
 def plan_of(metadata: SubscriptionMetadata) -> Plan | None:
     if metadata.detached or not metadata.options.extras:
         return None
@@ -161,7 +168,7 @@ class Pusher:
             lease_seconds=self._plan.lease_seconds + 10,
             max_bytes=BATCH_BYTES_MAX,
             wait_seconds=WAIT_SECONDS,
-            holder="push",
+            holder=PUSH_HOLDER,
         )
         if not deliveries:
             return

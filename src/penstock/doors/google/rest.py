@@ -142,7 +142,7 @@ class Rest:
         asked = parameters(request.query)
         selection = parse_fields(asked.mask, method.response.DESCRIPTOR) if asked.mask else {}
         message = request_message(method.request, found, request.body, asked.fields)
-        context = Context({}, asyncio.get_running_loop(), message.ByteSize())
+        context = Context({}, asyncio.get_running_loop(), message.ByteSize(), caller=request.peer)
         work = method.unary(message, context)
         result = await (_unless_left(work, request) if method.waits else work)
         if isinstance(result, bytes):

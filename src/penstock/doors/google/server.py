@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
+from penstock.doors.consumers import Consumer
 from penstock.doors.google import names
 from penstock.doors.google.calllog import CallLog
 from penstock.doors.google.calls import Calls
@@ -23,13 +24,13 @@ from penstock.doors.google.http2.limits import Http2Limits
 from penstock.doors.google.http2.stream import Receiver, Stream
 from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.options import GoogleOptions
-from penstock.doors.google.push import Push
+from penstock.doors.google.push import PUSH_HOLDER, Push, endpoint_of
 from penstock.doors.google.rest import BODY_BYTES_MAX, Origins, Rest, forget_everything
 from penstock.doors.google.restcalls import RestCall
 from penstock.doors.google.services import HEALTH, Services, methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
-from penstock.engine.port import Queue
+from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer
 from penstock.wire.requestlog import RequestLog
@@ -114,6 +115,11 @@ class GoogleDoor:
 
     def name_of(self, topic: str) -> str | None:
         return topic if names.is_name(topic, "topics") else None
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        endpoint = endpoint_of(subscription)
+        pushed = (Consumer("push", PUSH_HOLDER, endpoint),) if endpoint and not subscription.detached else ()
+        return (*pushed, *self._services.consumers.of(subscription.name))
 
     async def start(self) -> None:
         tls = server_context(self.name, self._options.tls_cert, self._options.tls_key, protocols=["h2", "http/1.1"])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+from penstock.doors.consumers import Consumers
 from penstock.doors.google.calls import Context, Method, Streaming, StreamingCall, Unary
 from penstock.doors.google.errors import CallError, Code
 from penstock.doors.google.flow_control import FlowControl
@@ -45,8 +46,9 @@ class Services:
         self.snapshots = Snapshots(queue)
         self.policies = Policies(queue, self.schemas)
         self.publishing = Publishing(queue, Validation(self.schemas.revisions).validate)
-        self.pulling = Pulling(queue)
-        self.streaming = StreamingPull(queue, self.flow_control)
+        self.consumers = Consumers(queue.clock.now)
+        self.pulling = Pulling(queue, self.consumers)
+        self.streaming = StreamingPull(queue, self.flow_control, self.consumers)
 
 
 class Health:

@@ -13,6 +13,7 @@ import asyncio
 from itertools import count
 from typing import Any
 
+from penstock.doors.consumers import Consumer, Consumers
 from penstock.doors.google import codec
 from penstock.doors.google.calls import StreamingCall
 from penstock.doors.google.errors import invalid, not_found
@@ -34,8 +35,9 @@ WAIT_SECONDS = 60.0
 
 
 class StreamingPull:
-    def __init__(self, queue: Queue, flow_control: FlowControl) -> None:
+    def __init__(self, queue: Queue, flow_control: FlowControl, consumers: Consumers) -> None:
         self._queue = queue
+        self._consumers = consumers
         self._flow_control = flow_control
         self._holders: set[tuple[int, str]] = set()  # of open streams
         self._numbers = count(1)
@@ -53,7 +55,9 @@ class StreamingPull:
         self._flow_control.open(metadata.number, outstanding)
         self._holders.add((metadata.number, holder))
         try:
-            await listener.serve(first)
+            window = max(0, first.max_outstanding_messages)
+            with self._consumers.present(metadata.name, Consumer("stream", holder, call.peer, window=window)):
+                await listener.serve(first)
         finally:
             self._flow_control.close_one(metadata.number, outstanding)
             self._holders.discard((metadata.number, holder))

@@ -15,6 +15,9 @@ from penstock.engine.port import TopicMetadata
 
 PROTOCOL_BUFFER, AVRO = 1, 2
 JSON, BINARY = 1, 2
+NAME_ATTRIBUTE = "googclient_schemaname"
+ENCODING_ATTRIBUTE = "googclient_schemaencoding"
+REVISION_ATTRIBUTE = "googclient_schemarevisionid"
 
 
 class Compiled(Protocol):
@@ -23,6 +26,9 @@ class Compiled(Protocol):
     def check_json(self, data: bytes) -> None: ...
 
     def check_binary(self, data: bytes) -> None: ...
+
+    def json_of(self, data: bytes) -> str:
+        """A binary message as JSON."""
 
 
 def compile_schema(kind: int, definition: str, compiled: Any) -> Compiled:
@@ -56,6 +62,14 @@ def fits(schema: Any, encoding: int, data: bytes) -> bool:
     return True
 
 
+def allowed(revisions: list[Any], settings: Any) -> list[Any]:
+    """The revisions a topic accepts, newest first."""
+    ids = [revision.revision_id for revision in revisions]
+    first = ids.index(settings.first_revision_id) if settings.first_revision_id in ids else 0
+    last = ids.index(settings.last_revision_id) if settings.last_revision_id in ids else len(ids) - 1
+    return revisions[first : last + 1][::-1]
+
+
 class Validation:
     """Drafts on their way into a topic."""
 
@@ -83,22 +97,18 @@ class Validation:
         return settings
 
     async def _allowed(self, settings: Any) -> list[Any]:
-        """The revisions a topic accepts, newest first."""
         revisions = await self._revisions(settings.schema) if settings.schema != DELETED_SCHEMA else []
         if not revisions:
             raise CallError(Code.NOT_FOUND, "Schema associated with topic deleted.")
-        ids = [revision.revision_id for revision in revisions]
-        first = ids.index(settings.first_revision_id) if settings.first_revision_id in ids else 0
-        last = ids.index(settings.last_revision_id) if settings.last_revision_id in ids else len(ids) - 1
-        return revisions[first : last + 1][::-1]
+        return allowed(revisions, settings)
 
     def _validated(self, draft: Draft, allowed: list[Any], settings: Any) -> Draft:
         for schema in allowed:
             if fits(schema, settings.encoding, draft.data):
                 named = {
-                    "googclient_schemaname": schema.name,
-                    "googclient_schemaencoding": "BINARY" if settings.encoding == BINARY else "JSON",
-                    "googclient_schemarevisionid": schema.revision_id,
+                    NAME_ATTRIBUTE: schema.name,
+                    ENCODING_ATTRIBUTE: "BINARY" if settings.encoding == BINARY else "JSON",
+                    REVISION_ATTRIBUTE: schema.revision_id,
                 }
                 return draft._replace(attributes={**draft.attributes, **named})
         raise invalid("Invalid data in message: Message failed schema validation.")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.doors.consumers import Consumer
 from penstock.doors.http.admin.access import Access
 from penstock.doors.http.admin.calls import Context
 from penstock.doors.http.admin.routes import BASE
@@ -22,6 +23,7 @@ from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.pages import BASE as CONSOLE
 from penstock.doors.http.pages import INDEX, Pages
 from penstock.doors.port import Condition, join_address
+from penstock.engine.port import SubscriptionMetadata
 from penstock.engine.statistics import Statistics
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
@@ -77,6 +79,7 @@ class HttpDoor:
         self._hosts = HostGuard(host, options.allowed_hosts)
         self._access = Access(options)
         self._live = admin.live if admin is not None else None
+        self._context = admin
         self._admin = Admin(admin, self._access) if admin is not None else None
         self._pages = Pages()
         self._budget = budget or Budget()
@@ -109,6 +112,9 @@ class HttpDoor:
     def name_of(self, topic: str) -> str | None:
         """Nobody is a client of this door as others are of theirs."""
         return None
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        return self._context.consumers.of(subscription.name) if self._context is not None else ()
 
     async def start(self) -> None:
         self.address = join_address(*await self._server.start(self._host, self._port))

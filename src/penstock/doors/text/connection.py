@@ -24,7 +24,7 @@ from penstock.doors.text.sockets import keep_alive
 from penstock.doors.text.windows import Window
 from penstock.engine.port import refusal
 from penstock.errors import ResourceExhaustedError
-from penstock.wire.serving import address_of
+from penstock.wire.serving import address_of, endpoint_of
 from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, UNREAD
 
 if TYPE_CHECKING:
@@ -152,6 +152,10 @@ class TextConnection(asyncio.Protocol):
         for window in (self._windows or {}).values():
             if window.limit:
                 window.feed.offer(window)
+
+    @property
+    def endpoint(self) -> str:
+        return endpoint_of(self._transport)
 
     # What the door calls.
 

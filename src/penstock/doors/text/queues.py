@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from penstock.broker.model import Draft
-from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
+from penstock.doors.consumers import Consumer
+from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, parts_of, subscription_name, topic_name
 from penstock.doors.text.codec import Phrases, encode_fault
 from penstock.doors.text.errors import fault_of
 from penstock.doors.text.options import TextOptions
@@ -72,6 +73,11 @@ class Queues:
             put_back = partial(self.give_back, unseen=True)
             known = self._known[name] = TextQueue(name, self._project, self._queue, self._limits, put_back)
         return known
+
+    def consumers(self, subscription: str) -> Sequence[Consumer]:
+        project, name = parts_of(subscription, SUBSCRIPTIONS)
+        known = self._known.get(name.encode()) if project == self._project else None
+        return known.feed.consumers() if known is not None else ()
 
     # ------------------------------------------------------------------ back to the queue
 

@@ -12,6 +12,7 @@ import ssl
 from collections import Counter
 from collections.abc import Sequence
 
+from penstock.doors.consumers import Consumer
 from penstock.doors.port import join_address
 from penstock.doors.resources import parts_of
 from penstock.doors.text.connection import TextConnection
@@ -20,7 +21,7 @@ from penstock.doors.text.options import TextOptions
 from penstock.doors.text.queues import Queues
 from penstock.doors.text.requests import is_queue_name, maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
-from penstock.engine.port import Queue
+from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.errors import UnavailableError, where
 from penstock.wire.budget import Budget
 from penstock.wire.requestlog import RequestLog
@@ -84,6 +85,9 @@ class TextDoor:
     def name_of(self, topic: str) -> str | None:
         project, name = parts_of(topic)
         return name if project == self._project and is_queue_name(name.encode()) else None
+
+    def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
+        return self.queues.consumers(subscription.name)
 
     # ------------------------------------------------------------------ life
 

@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeAlias
 
 from penstock.broker.names import receipt
+from penstock.doors.consumers import Consumer
 from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.doors.text.codec import Phrases, id_texts
 from penstock.doors.text.options import TextOptions
@@ -42,7 +43,7 @@ class Share(NamedTuple):
     last: int  # number of the last of them
 
 
-class Consumer(Protocol):
+class Client(Protocol):
     """What a window needs of its connection."""
 
     promised_bytes: int  # taken from queues for it and not sent yet; the feeds count them
@@ -50,6 +51,10 @@ class Consumer(Protocol):
     @property
     def reading(self) -> bool:
         """Whether the client takes what it is sent."""
+
+    @property
+    def endpoint(self) -> str:
+        """Address and port of the client."""
 
     def send(self, data: bytes) -> bool:
         """False if nothing is sent to this client any more."""
@@ -73,11 +78,12 @@ class Window:
         "queued",
         "reached",
         "sent",
+        "since",
         "subscription",
         "told",
     )
 
-    def __init__(self, feed: Feed, consumer: Consumer, phrases: Phrases) -> None:
+    def __init__(self, feed: Feed, consumer: Client, phrases: Phrases) -> None:
         self.feed = feed
         self.consumer = consumer
         self.phrases = phrases
@@ -91,6 +97,7 @@ class Window:
         self.subscription = 0  # its number, known with the first message
         self.held: dict[bytes, Place] = {}  # outstanding, by message id
         self.queued = False  # whether it stands in the line of its feed
+        self.since = 0  # when it was first offered to its feed
 
     @property
     def room(self) -> int:
@@ -191,7 +198,9 @@ class Feed:
 
     def offer(self, window: Window) -> None:
         """A window is open and may have room."""
-        self._windows[window] = None
+        if window not in self._windows:
+            self._windows[window] = None
+            window.since = self._queue.clock.now()
         if not window.queued and window.room > 0:
             window.queued = True
             self._line.append(window)
@@ -208,6 +217,15 @@ class Feed:
         self._room()  # empties the line, which would keep a connection that is gone
         if self._task is not None:
             self._task.cancel()
+
+    def consumers(self) -> list[Consumer]:
+        found = []
+        for window in self._windows:
+            where, most = window.consumer.endpoint or "unix", window.limit
+            if window.counted:
+                most = min(most, window.left + len(window.held))
+            found.append(Consumer("stream", f"connection {where}", where, window.since, most, window.held.values()))
+        return found
 
     # ------------------------------------------------------------------ the pump
 

@@ -26,7 +26,7 @@ from penstock.doors.google.http2.limits import OTHER_PRICE, PRICES, FloodBudget,
 from penstock.doors.google.http2.sending import Sender
 from penstock.doors.google.http2.stream import Stream
 from penstock.errors import where
-from penstock.wire.serving import address_of
+from penstock.wire.serving import address_of, endpoint_of
 
 _STREAM_BYTES = 8 << 10  # an open stream with a small request, in memory
 _CONNECTION_BYTES = 8 << 10
@@ -62,6 +62,10 @@ class Http2Connection(asyncio.Protocol):
         self._paused_at = 0.0
         self._ending = False  # no new streams
         self._over = False  # GOAWAY with an error is sent; what still comes in is thrown away
+
+    @property
+    def endpoint(self) -> str:
+        return endpoint_of(self._transport)
 
     # What asyncio calls.
 

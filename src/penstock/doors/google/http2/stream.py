@@ -39,6 +39,10 @@ class Wire(Protocol):
     sender: Sender
     budget: Budget
 
+    @property
+    def endpoint(self) -> str:
+        """Address and port of the peer."""
+
     def deadline(self, seconds: float) -> float:
         """When a request is overdue that has so many seconds left, or as many as any has."""
 
@@ -167,6 +171,10 @@ class Stream:
     def credit(self, size: int) -> None:
         """The receiver is done with bytes it was given."""
         self.held = max(0, self.held - size)
+
+    @property
+    def endpoint(self) -> str:
+        return self._wire.endpoint
 
     def set_deadline(self, seconds: float | None) -> None:
         """How long the rest of the request may take, within what any may; None: it may wait for ever."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from penstock.doors.consumers import Consumers
+from penstock.doors.decoding import Decoder
 from penstock.doors.port import Condition
 from penstock.doors.resources import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, full_name
 from penstock.engine.port import Queue, SubscriptionMetadata
@@ -83,6 +85,11 @@ class Context:
     is_pushed: Callable[[SubscriptionMetadata], bool] = _never  # whether messages go to an endpoint of its own
     backup_folder: str | None = None  # below it the server writes backups
     topologies: Topologies | None = None
+    decoder: Decoder | None = None
+    consumers: Consumers = field(init=False)  # those who pull through this API
+
+    def __post_init__(self) -> None:
+        self.consumers = Consumers(self.queue.clock.now)
 
 
 @dataclass(slots=True)

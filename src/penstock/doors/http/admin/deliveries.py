@@ -10,7 +10,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from penstock.broker.model import SECOND
+from penstock.broker.model import Message as StoredMessage
 from penstock.broker.names import MAX_OFFSET, parse_receipt
+from penstock.doors.consumers import Consumer, pull_holder
+from penstock.doors.http.admin.bodies import BodyQuery, records_of
 from penstock.doors.http.admin.calls import Call, Project, Route
 from penstock.doors.http.admin.moments import moment
 from penstock.doors.http.admin.records import Count, Message, instant, message_record
@@ -32,7 +35,7 @@ LeaseSeconds = Annotated[float, msgspec.Meta(ge=0, le=LEASE_SECONDS_MAX)]
 _pulls = count(1)
 
 
-class PeekQuery(Project, forbid_unknown_fields=True):
+class PeekQuery(BodyQuery, forbid_unknown_fields=True):
     max: Most = 100
 
 
@@ -109,19 +112,20 @@ class Sought(msgspec.Struct):
 async def peek(call: Call[PeekQuery, None]) -> Peek:
     known, topic = await _attached(call)
     peeked = await call.queue.peek(known.name, call.query.max)
-    records: list[Message] = []
+    chosen: list[StoredMessage] = []
     size = 0
     for message, _ in peeked.messages:
         size += message.size
-        if records and size > ANSWER_BYTES_MAX:
+        if chosen and size > ANSWER_BYTES_MAX:
             break
-        records.append(message_record(message, topic.name, topic.first_id))
-    return Peek(records)
+        chosen.append(message)
+    return Peek(await records_of(call.context, topic, chosen, call.query))
 
 
 async def pull(call: Call[Project, Pull]) -> Deliveries:
     known, topic = await _attached(call)
-    body, queue = call.body, call.queue
+    body, queue, peer = call.body, call.queue, call.request.peer
+    holder = pull_holder(next(_pulls), peer)
     work = asyncio.ensure_future(
         queue.pull(
             known.name,
@@ -129,12 +133,14 @@ async def pull(call: Call[Project, Pull]) -> Deliveries:
             lease_seconds=body.lease_seconds,
             max_bytes=ANSWER_BYTES_MAX,
             wait_seconds=body.wait_seconds,
-            holder=f"pull-{next(_pulls)}",  # every call on its own: a caller has no name
+            holder=holder,
         )
     )
     call.request.on_left = work.cancel  # who has gone gets nothing
+    waiting = Consumer("pull", holder, peer, window=body.max_messages)
     try:
-        pulled = await work
+        with call.context.consumers.present(known.name, waiting):
+            pulled = await work
     except asyncio.CancelledError:
         if not work.cancelled():
             raise

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from penstock.doors.http.admin.calls import Call, Route
+from penstock.doors.http.admin.consumers import connected
 from penstock.doors.http.admin.paging import Paging
 from penstock.doors.http.admin.records import Count, instant
 from penstock.engine.port import Lease
@@ -40,14 +41,21 @@ class LeasePage(msgspec.Struct):
 
 async def list_leases(call: Call[LeaseQuery, None]) -> LeasePage:
     name, token = call.subscription(), call.query.page_token
-    if await call.queue.find_subscription(name) is None:
+    known = await call.queue.find_subscription(name)
+    if known is None:
         raise NotFoundError(f"Subscription not found: {name}")
     if token and not (token.isascii() and token.isdigit() and len(token) < 20):
         raise InvalidArgumentError("This page_token is not one of this list")
     leases = await call.queue.leases(name, int(token or 0), call.query.page_size + 1)
     more = str(leases[call.query.page_size].offset) if len(leases) > call.query.page_size else ""
     total = (await call.queue.backlog(name)).in_flight_messages
-    return LeasePage([_record(each) for each in leases[: call.query.page_size]], more, total)
+    holders = {
+        (door, place[0]): consumer.holder
+        for door, consumer in connected(call.context, known)
+        for place in consumer.held or ()
+    }
+    named = [each._replace(holder=each.holder or holders.get((each.door or "", each.offset))) for each in leases]
+    return LeasePage([_record(each) for each in named[: call.query.page_size]], more, total)
 
 
 def _record(lease: Lease) -> LeaseRecord:

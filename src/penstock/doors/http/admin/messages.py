@@ -14,10 +14,11 @@ from penstock.broker.facts import Published, TopicDeleted
 from penstock.broker.model import Draft
 from penstock.broker.model import Message as StoredMessage
 from penstock.broker.names import MAX_OFFSET
+from penstock.doors.http.admin.bodies import BodyBytes, BodyQuery, Decode, records_of
 from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, Project, Route
 from penstock.doors.http.admin.matching import Predicate, Wanted, predicate_of
 from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.records import Message, message_record
+from penstock.doors.http.admin.records import Message
 from penstock.doors.http.admin.scanning import Range, blocks, chosen
 from penstock.doors.http.admin.topics import topic_of
 from penstock.doors.http.errors import error_body, status_of
@@ -48,6 +49,8 @@ class RangeQuery(Wanted, forbid_unknown_fields=True):
     at: Annotated[str, msgspec.Meta(description="Published at this instant or later; -10m: so long ago.")] = ""
     until_time: Annotated[str, msgspec.Meta(description="Published before this instant.")] = ""
     order: Literal["asc", "desc"] = "asc"
+    decode: Decode = False
+    body_bytes: BodyBytes = 0
 
 
 class PageQuery(RangeQuery, forbid_unknown_fields=True):
@@ -120,7 +123,7 @@ async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
         far = max(span.first, span.until - query.max), min(span.until, span.first + query.max)
         near = Range(far[0], span.until) if descending else Range(span.first, far[1])
     clock = asyncio.get_running_loop().time
-    page, ends_at = _Page(query.max), clock() + SCAN_SECONDS_MAX
+    page, ends_at = _Page(query.max, query.body_bytes), clock() + SCAN_SECONDS_MAX
     place = span.until if descending else span.first
     async for block in blocks(call.queue, topic, near, descending=descending):
         place = block.rest.until if descending else block.rest.first
@@ -132,21 +135,22 @@ async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
         if page.full or scanned >= SCAN_MESSAGES_MAX or clock() >= ends_at:
             break
     scanned = span.until - place if descending else place - span.first
-    records = [message_record(message, topic.name, topic.first_id) for message in page.messages]
+    records = await records_of(call.context, topic, page.messages, query)
     return MessagePage(records, place, scanned, scanned >= span.until - span.first)
 
 
 class _Page:
     """The messages of one answer, as many as there may be."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, body_bytes: int) -> None:
         self.messages: list[StoredMessage] = []
         self.full = False
-        self._most, self._bytes = most, 0
+        self._most, self._body_bytes, self._bytes = most, body_bytes, 0
 
     def add(self, message: StoredMessage) -> bool:
         """False if there is no room for it."""
-        self._bytes += message.size
+        left_out = max(0, len(message.data) - self._body_bytes) if self._body_bytes else 0
+        self._bytes += message.size - left_out
         if len(self.messages) == self._most or (self.messages and self._bytes > ANSWER_BYTES_MAX):
             self.full = True
             return False
@@ -155,7 +159,7 @@ class _Page:
         return True
 
 
-async def read_message(call: Call[Project, None]) -> Message:
+async def read_message(call: Call[BodyQuery, None]) -> Message:
     topic = await topic_of(call)
     text = call.path["offset"]
     if not (text.isascii() and text.isdigit()) or len(text) > 12:
@@ -165,7 +169,7 @@ async def read_message(call: Call[Project, None]) -> Message:
     if not messages or messages[0].offset != offset:
         kept = f"it keeps {topic.head} to {topic.tail - 1}" if topic.head < topic.tail else "it keeps none"
         raise NotFoundError(f"No message at offset {offset} of {topic.name}: {kept}")
-    return message_record(messages[0], topic.name, topic.first_id)
+    return (await records_of(call.context, topic, messages, call.query))[0]
 
 
 async def _span(call: Call[Any, None], topic: TopicMetadata) -> Range:
@@ -207,6 +211,7 @@ async def stream_messages(call: Call[StreamQuery, None]) -> Response:
 class _Stream:
     def __init__(self, call: Call[StreamQuery, None], topic: TopicMetadata, test: Predicate | None) -> None:
         self._queue, self._query, self._topic, self._test = call.queue, call.query, topic, test
+        self._context = call.context
         self._encoder = msgspec.json.Encoder()
         self._clock = asyncio.get_running_loop().time
         self._told_at = self._clock()
@@ -254,11 +259,11 @@ class _Stream:
         async for block in blocks(self._queue, self._topic, span, descending=descending):
             lines: list[bytes] = []
             size = 0
-            for message in await chosen(block.messages, self._test):
-                if self._is_done():
-                    break
+            found = await chosen(block.messages, self._test)
+            left = max(0, self._query.max - self._found) if self._query.max else len(found)
+            for record in await records_of(self._context, self._topic, found[:left], self._query):
                 self._found += 1
-                line = self._encoder.encode(message_record(message, self._topic.name, self._topic.first_id))
+                line = self._encoder.encode(record)
                 lines += (line, b"\n")
                 size += len(line)
                 if size > PART_BYTES:
@@ -316,7 +321,7 @@ ROUTES = (
         PageQuery,
     ),
     Route("POST", "/topics/{topic}/messages", publish, "Publish, all of them or none.", Publication, Project, Publish),
-    Route("GET", "/topics/{topic}/messages/{offset}", read_message, "One message of a topic.", Message, Project),
+    Route("GET", "/topics/{topic}/messages/{offset}", read_message, "One message of a topic.", Message, BodyQuery),
     Route(
         "GET",
         "/topics/{topic}/stream",

@@ -60,8 +60,22 @@ class Topic(msgspec.Struct):
     names: Names
 
 
+class DecodedBody(msgspec.Struct):
+    """A body by the schema it was published with, or the one of its topic: `text` is JSON; null: `problem` says why."""
+
+    schema: str
+    revision: str
+    kind: str
+    encoding: str
+    text: str | None
+    problem: str
+
+
 class Message(msgspec.Struct):
-    """A message of a topic: `data` where that is UTF-8, `data_base64` where it is not."""
+    """A message of a topic: `data` where that is UTF-8, `data_base64` where it is not.
+
+    `cut`: the body is longer than what was asked for. `decoded`: where that was asked for; null without a schema.
+    """
 
     id: str
     topic: str
@@ -74,9 +88,12 @@ class Message(msgspec.Struct):
     expires_at: datetime | None
     data: str | msgspec.UnsetType = msgspec.UNSET
     data_base64: str | msgspec.UnsetType = msgspec.UNSET
+    cut: bool | msgspec.UnsetType = msgspec.UNSET
+    decoded: DecodedBody | msgspec.UnsetType | None = msgspec.UNSET
 
 
-def message_record(message: model.Message, topic: str, first_id: int) -> Message:
+def message_record(message: model.Message, topic: str, first_id: int, body_bytes: int = 0) -> Message:
+    """`body_bytes`: so much of the body; 0: all of it."""
     record = Message(
         str(first_id + message.offset),
         topic,
@@ -88,8 +105,12 @@ def message_record(message: model.Message, topic: str, first_id: int) -> Message
         instant(message.visible_at),
         instant(message.expires_at),
     )
+    part = message.data[:body_bytes] if body_bytes else message.data
+    if len(part) < len(message.data):
+        record.cut = True
     try:
-        record.data = message.data.decode()
+        text = message.data.decode()
+        record.data = text if record.cut is msgspec.UNSET else part.decode(errors="ignore")
     except UnicodeDecodeError:
-        record.data_base64 = base64.b64encode(message.data).decode()
+        record.data_base64 = base64.b64encode(part).decode()
     return record

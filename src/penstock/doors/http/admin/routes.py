@@ -8,6 +8,7 @@ from typing import NamedTuple
 from penstock.doors.http.admin import (
     about,
     backup,
+    consumers,
     deliveries,
     leases,
     messages,
@@ -34,6 +35,7 @@ ROUTES: tuple[Route, ...] = (
     *project_snapshots.ROUTES,
     *topics.ROUTES,
     *leases.ROUTES,
+    *consumers.ROUTES,
     *moves.ROUTES,
     *messages.ROUTES,
     *subscriptions.ROUTES,

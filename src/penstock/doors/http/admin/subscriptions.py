@@ -10,7 +10,9 @@ import msgspec
 
 from penstock.broker.model import SubscriptionOptions
 from penstock.broker.names import MAX_OFFSET
+from penstock.doors.consumers import Consumer
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.consumers import connected
 from penstock.doors.http.admin.moments import moment
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Counts, instant, made_at
@@ -63,7 +65,8 @@ class Subscription(Backlog, kw_only=True):
     created_at: datetime
     detached: bool
     options: Options
-    kind: Literal["pull", "push", "queue"]
+    kind: Literal["pull", "push", "queue", "cursor"]
+    consumers: Annotated[int, msgspec.Meta(ge=0, description="Those who are connected, as far as doors know.")]
 
 
 class SubscriptionQuery(Paging, forbid_unknown_fields=True):
@@ -187,6 +190,7 @@ async def subscription_record(context: Context, one: SubscriptionMetadata) -> Su
 
 def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionStatistics) -> Subscription:
     project, last = parts_of(one.name, SUBSCRIPTIONS)
+    present = [each for _, each in connected(context, one)]
     return Subscription(
         name=one.name,
         project=project,
@@ -195,14 +199,19 @@ def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionSt
         created_at=made_at(one.created_at),
         detached=one.detached,
         options=SUBSCRIPTION.show(one.options) | {name: getattr(one.options, name) for name in READ_ONLY},
-        kind=_kind(context, one),
+        kind=_kind(context, one, present),
+        consumers=len(present),
         **counts_of(context, counted),
     )
 
 
-def _kind(context: Context, one: SubscriptionMetadata) -> Literal["pull", "push", "queue"]:
+def _kind(
+    context: Context, one: SubscriptionMetadata, present: Sequence[Consumer]
+) -> Literal["pull", "push", "queue", "cursor"]:
     if context.is_pushed(one):
         return "push"
+    if any(each.kind == "cursor" for each in present):
+        return "cursor"
     return "queue" if is_queue(one) else "pull"
 
 

@@ -1,0 +1,198 @@
+"""Who consumes a subscription: who is connected, who has messages, and which readers of the log have a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from penstock.broker.model import FOREVER
+from penstock.doors.consumers import Batch, Consumer
+from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.paging import Paging, page_of
+from penstock.doors.http.admin.records import Count, instant
+from penstock.doors.resources import SUBSCRIPTIONS, parts_of
+from penstock.engine.port import Holding, SubscriptionMetadata
+from penstock.errors import NotFoundError
+
+LEASES_LOOKED_AT = 20_000
+CONSUMERS_MAX = 1000  # in one answer
+
+
+class ConsumerRecord(msgspec.Struct):
+    """`kind` is null for one that is not connected and still has messages; `door` and `holder` where nobody knows, as
+    after a restart."""
+
+    door: str | None
+    holder: str | None
+    kind: Annotated[str | None, msgspec.Meta(description="stream, pull (waiting), push or cursor.")]
+    address: str | None
+    since: datetime | None
+    window: Annotated[int | None, msgspec.Meta(description="So many messages it may have; null: no limit of its own.")]
+    leases: Count
+    next_deadline: datetime | None
+
+
+class LastBatch(msgspec.Struct):
+    first_offset: int
+    next_offset: int
+    at: datetime | None
+
+
+class CursorRecord(msgspec.Struct):
+    """A reader of the log, such as Spark. `last_batch` is null until it goes on after a restart of the server."""
+
+    consumer: str
+    subscription: str
+    topic: str
+    offset: Count
+    lag_messages: Count
+    lag_bytes: Count
+    last_batch: LastBatch | None
+    last_used_at: datetime | None
+
+
+class ConsumerList(msgspec.Struct):
+    """`complete`: all leases were looked at; of more than 20,000 only the first."""
+
+    consumers: list[ConsumerRecord]
+    total: Count
+    complete: bool
+    cursor: CursorRecord | None
+
+
+class CursorQuery(Paging, forbid_unknown_fields=True):
+    project: str = ""
+    topic: Annotated[str, msgspec.Meta(description="Only of this topic.")] = ""
+
+
+class CursorPage(msgspec.Struct):
+    cursors: list[CursorRecord]
+    next_page_token: str
+    total: Count
+
+
+def connected(context: Context, subscription: SubscriptionMetadata) -> Iterator[tuple[str, Consumer]]:
+    """Every consumer that a door knows of, with the door."""
+    for door in context.condition.opened:
+        for each in door.consumers(subscription):
+            yield door.name, each
+
+
+def is_cursor(context: Context, subscription: SubscriptionMetadata) -> bool:
+    return any(each.kind == "cursor" for _, each in connected(context, subscription))
+
+
+async def list_consumers(call: Call[Project, None]) -> ConsumerList:
+    name = call.subscription()
+    known = await call.queue.find_subscription(name)
+    if known is None:
+        raise NotFoundError(f"Subscription not found: {name}")
+    in_flight = (await call.queue.backlog(name)).in_flight_messages
+    records = merged(list(connected(call.context, known)), await call.queue.holdings(name, LEASES_LOOKED_AT))
+    cursors = await _cursors(call.context, [known])
+    return ConsumerList(
+        records[:CONSUMERS_MAX], len(records), in_flight <= LEASES_LOOKED_AT, cursors[0] if cursors else None
+    )
+
+
+def merged(present: Sequence[tuple[str, Consumer]], holdings: Sequence[Holding]) -> list[ConsumerRecord]:
+    """Those who are there, with what they have; then those who only have something."""
+    left = {(each.door, each.holder): each for each in holdings}
+    records = []
+    for door, consumer in present:
+        if consumer.kind == "cursor":
+            continue
+        if consumer.held is None:
+            own = left.pop((door, consumer.holder), None)
+        else:  # its door knows better than the leases, which several consumers share
+            own = Holding(door, consumer.holder, len(consumer.held), None, FOREVER)
+            shared = left.get((door, ""))
+            if shared is not None:
+                left[door, ""] = shared._replace(leases=shared.leases - own.leases)
+        records.append(_present(door, consumer, own))
+    absent = sorted((each for each in left.values() if each.leases > 0), key=lambda each: -each.leases)
+    return [*records, *map(_absent, absent)]
+
+
+def _present(door: str, consumer: Consumer, own: Holding | None) -> ConsumerRecord:
+    return ConsumerRecord(
+        door=door,
+        holder=consumer.holder,
+        kind=consumer.kind,
+        address=consumer.address or None,
+        since=instant(consumer.since),
+        window=consumer.window or None,
+        leases=own.leases if own is not None else 0,
+        next_deadline=instant(own.deadline) if own is not None else None,
+    )
+
+
+def _absent(own: Holding) -> ConsumerRecord:
+    since, deadline = instant(own.since or 0), instant(own.deadline)
+    return ConsumerRecord(own.door, own.holder or None, None, None, since, None, own.leases, deadline)
+
+
+# ---------------------------------------------------------------------- cursors
+
+
+async def list_cursors(call: Call[CursorQuery, None]) -> CursorPage:
+    query = call.query
+    found = await call.queue.subscriptions(call.topic(query.topic) if query.topic else None)
+    wanted = [
+        each
+        for each in found
+        if query.project in ("", parts_of(each.name, SUBSCRIPTIONS)[0]) and is_cursor(call.context, each)
+    ]
+    page = page_of(wanted, query, lambda each: each.name)
+    return CursorPage(await _cursors(call.context, page.items), page.next_page_token, page.total)
+
+
+async def _cursors(context: Context, subscriptions: Sequence[SubscriptionMetadata]) -> list[CursorRecord]:
+    records = []
+    for each in subscriptions:
+        consumer = next((one for _, one in connected(context, each) if one.kind == "cursor"), None)
+        topic = await context.queue.find_topic(each.topic)
+        if consumer is None or topic is None:
+            continue
+        for counted in await context.queue.subscription_statistics([each.name]):
+            lag = counted.backlog_messages  # a cursor has nothing outstanding
+            records.append(
+                CursorRecord(
+                    consumer.holder,
+                    each.name,
+                    each.topic,
+                    topic.tail - lag,
+                    lag,
+                    counted.backlog_bytes,
+                    _batch(consumer.batch),
+                    instant(counted.used_at),
+                )
+            )
+    return records
+
+
+def _batch(batch: Batch | None) -> LastBatch | None:
+    return LastBatch(batch.first, batch.until, instant(batch.at)) if batch is not None else None
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/subscriptions/{subscription}/consumers",
+        list_consumers,
+        "Who is connected or has messages.",
+        ConsumerList,
+        Project,
+    ),
+    Route(
+        "GET",
+        "/cursors",
+        list_cursors,
+        "Readers of the log: where they are, and how far behind.",
+        CursorPage,
+        CursorQuery,
+    ),
+)
