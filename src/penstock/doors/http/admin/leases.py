@@ -54,7 +54,7 @@ async def list_leases(call: Call[LeaseQuery, None]) -> LeasePage:
         for door, consumer in connected(call.context, known)
         for place in consumer.held or ()
     }
-    named = [each._replace(holder=each.holder or holders.get((each.door or "", each.offset))) for each in leases]
+    named = [each._replace(holder=holders.get((each.door or "", each.offset), each.holder)) for each in leases]
     return LeasePage([_record(each) for each in named[: call.query.page_size]], more, total)
 
 
