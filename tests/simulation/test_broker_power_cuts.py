@@ -84,7 +84,7 @@ def check_cut(folder: Path, told: list[Any], attempted: dict[bytes, str]) -> Non
 
 def test_a_power_cut_breaks_no_promise(rounds: Callable[[int, int], int]) -> None:
     """Law 1; 004 BR-006, BR-008, BR-010, BR-016: lost, ack_durable, lease_exclusive, attempts, key_order all hold."""
-    wanted, done = rounds(1_000, 40_000), 0
+    wanted, done = rounds(1_000, 100_000), 0
     while done < wanted:
         done += Cuts(done // CUTS_PER_LIFE).run()
 

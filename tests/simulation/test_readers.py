@@ -240,7 +240,7 @@ def test_readers_do_not_disturb_each_other(rounds: Callable[[int, int], int]) ->
     run_state_machine_as_test(
         seeded(Readers, number),
         settings=settings(
-            max_examples=rounds(150, 8_000),
+            max_examples=rounds(150, 20_000),
             stateful_step_count=60,
             deadline=None,
             database=None,
