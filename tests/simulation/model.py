@@ -129,7 +129,9 @@ class Model:
             for subscription in self.subscriptions.values():
                 self.notice(subscription)
             for subscription in self.subscriptions.values():
-                if subscription.topic is not None and subscription.topic.name in looked:
+                if subscription.topic is None or subscription.topic.name not in self.heads:
+                    continue  # deleted in this very step: whether it was looked at before cannot be seen
+                if subscription.topic.name in looked:
                     self._lapse(subscription)
                 self._check_retention(subscription)
         else:
