@@ -1,4 +1,4 @@
-"""The pages: how wide their prose is, and that the files they name are there."""
+"""The pages: how wide their prose is, that the files they name are there, and the numbers of decisions."""
 
 from __future__ import annotations
 
@@ -54,3 +54,17 @@ def named_file_faults(root: Path, files: Sequence[Path]) -> list[str]:
         if "/" not in name or name.split("/")[0] in folders  # and not a name of a topic
         if not any(fnmatch(path, f"*/{name.rstrip('/')}") for path in known)
     ]
+
+
+def decision_faults(folder: Path) -> list[str]:
+    """Pages of decisions that have not a number of their own, the same in the name of the file and in the title."""
+    numbers: dict[str, str] = {}
+    faults = []
+    for page in sorted(folder.glob("[0-9]*.md")):
+        number = page.name[:4]
+        if number in numbers:
+            faults.append(f"{page.name}: {numbers[number]} has the number {number} already")
+        numbers[number] = page.name
+        if not page.read_text(encoding="utf-8").startswith(f"# {number}: "):
+            faults.append(f"{page.name}: its title must begin with {number}:")
+    return faults

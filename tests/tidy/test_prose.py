@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.prose import named_file_faults, width_faults
+from tests.tidy.prose import decision_faults, named_file_faults, width_faults
 from tests.tidy.sources import ROOT, build, project_files
 
 FITS = "word " * 19 + "words"
@@ -19,6 +19,18 @@ def test_prose_wraps_at_100_columns() -> None:
 
 def test_the_files_that_pages_name_are_there() -> None:
     assert named_file_faults(ROOT, project_files()) == []
+
+
+def test_each_decision_has_a_number_of_its_own() -> None:
+    assert decision_faults(ROOT / "docs" / "decisions") == []
+
+
+def test_a_decision_with_the_number_of_another_is_found(tmp_path: Path) -> None:
+    build(tmp_path, {"0001-a.md": "# 0001: a\n", "0001-b.md": "# 0001: b\n", "0002-c.md": "# 2. c\n", "README.md": ""})
+    assert decision_faults(tmp_path) == [
+        "0001-b.md: 0001-a.md has the number 0001 already",
+        "0002-c.md: its title must begin with 0002:",
+    ]
 
 
 @pytest.mark.parametrize(
