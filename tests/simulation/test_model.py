@@ -451,7 +451,7 @@ def test_the_broker_does_what_the_model_says(
 ) -> None:
     """004 BR-003 to BR-016, BR-018 to BR-022: the same answers, errors, deliveries, attempts and backlogs; law 3."""
     examples = int(os.environ.get("PENSTOCK_EXAMPLES", 0)) or rounds(*EXAMPLES[machine])
-    number = int(os.environ.get("PENSTOCK_SEED", rounds(0, int.from_bytes(os.urandom(4)))))
+    number = int(os.environ.get("PENSTOCK_MODEL_SEED", rounds(0, int.from_bytes(os.urandom(4)))))
     chosen = settings(
         max_examples=examples,
         stateful_step_count=50,
@@ -464,6 +464,6 @@ def test_the_broker_does_what_the_model_says(
     try:
         run_state_machine_as_test(seeded(machine, number), settings=chosen)
     except BaseException as error:
-        where = f"PENSTOCK_SEED={number} PENSTOCK_EXAMPLES={examples} python -m pytest {__file__} -k {machine.__name__}"
-        error.add_note(f"to repeat it: {where}")
+        again = f"PENSTOCK_MODEL_SEED={number} PENSTOCK_EXAMPLES={examples}"
+        error.add_note(f"to repeat it: {again} python -m pytest {__file__} -k {machine.__name__}")
         raise

@@ -235,7 +235,7 @@ class Readers(RuleBasedStateMachine):
 
 def test_readers_do_not_disturb_each_other(rounds: Callable[[int, int], int]) -> None:
     """004 BR-006 and law 5: a backlog is read by several at once, with caches of a few messages."""
-    number = int(os.environ.get("PENSTOCK_SEED", rounds(0, int.from_bytes(os.urandom(4)))))
+    number = int(os.environ.get("PENSTOCK_MODEL_SEED", rounds(0, int.from_bytes(os.urandom(4)))))
     chosen: dict[str, Any] = {"phases": [Phase.generate, Phase.shrink], "suppress_health_check": list(HealthCheck)}
     run_state_machine_as_test(
         seeded(Readers, number),

@@ -47,8 +47,8 @@ def data(rounds: int) -> list[bytes]:
 
 @pytest.mark.kill
 def test_queries_outlive_a_broker_that_is_killed(spark: Any, tmp_path: Path, rounds: Rounds) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(1 << 32))
-    print(f"PENSTOCK_SEED={seed}")
+    seed = int(os.environ.get("PENSTOCK_MODEL_SEED") or random.randrange(1 << 32))
+    print(f"PENSTOCK_MODEL_SEED={seed}")
     chance = random.Random(seed)
     lives = rounds(4, 40)
     ports: dict[str, str] = {}

@@ -54,8 +54,8 @@ class Feed(threading.Thread):
 
 @pytest.mark.kill
 def test_a_driver_killed_in_the_middle_of_a_stream_doubles_and_loses_nothing(tmp_path: Path, rounds: Rounds) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(1 << 32))
-    print(f"PENSTOCK_SEED={seed}")
+    seed = int(os.environ.get("PENSTOCK_MODEL_SEED") or random.randrange(1 << 32))
+    print(f"PENSTOCK_MODEL_SEED={seed}")
     chance = random.Random(seed)
     with ExitStack() as stack:
         server = stack.enter_context(Server(tmp_path, "--data", str(tmp_path / "data")))
