@@ -304,7 +304,8 @@ class HttpConnection(asyncio.Protocol):
         self._host.log.debug("failed to answer", exc_info=error)
 
     async def _stream(self, turn: Arrival, response: Response, parts: AsyncGenerator[bytes, None]) -> None:
-        if turn.request.method == "HEAD" or self._ending or self._host.connections.stopping:
+        left = self._ending or self._peer_done  # while the answer was got ready
+        if turn.request.method == "HEAD" or left or self._host.connections.stopping:
             await parts.aclose()
             self._send(self._encoded(turn, response if turn.request.method == "HEAD" else self._host.refusal(503)))
             return

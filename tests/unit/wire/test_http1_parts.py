@@ -57,12 +57,17 @@ class Source:
 
 
 class Harness:
-    def __init__(self, limits: HttpLimits | None = None) -> None:
+    def __init__(self, limits: HttpLimits | None = None, *, answers_when_left: bool = False) -> None:
         self.source = Source()
+        self._answers_when_left = answers_when_left
         self.budget = Budget(1 << 20)
         self.server = HttpServer(self._answer, log=logging.getLogger("test.http1"), limits=limits, budget=self.budget)
 
     async def _answer(self, request: Request) -> Response:
+        if self._answers_when_left:
+            left = asyncio.Event()
+            request.on_left = left.set
+            await left.wait()
         return Response(200, [("Content-Type", "application/x-ndjson")], parts=self.source())
 
     @asynccontextmanager
@@ -100,6 +105,18 @@ def test_parts_leave_as_they_come_and_the_connection_is_kept(run: Callable[[Stor
                 assert await reader.readexactly(9) == b"4\r\none\n\r\n", "the first came before there was a second"
                 harness.source.give(b"", b"two\n", None)
                 assert await read_chunks(reader) == [b"two\n"]
+
+    run(story)
+
+
+def test_a_peer_that_left_before_the_first_part_gets_none(run: Callable[[Story], None]) -> None:
+    async def story() -> None:
+        harness = Harness(answers_when_left=True)
+        async with harness.connect() as (reader, writer):
+            writer.write(GET)
+            writer.write_eof()
+            assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 503 Service Unavailable\r\n"
+            assert harness.source.asked == 0
 
     run(story)
 
