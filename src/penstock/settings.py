@@ -217,7 +217,7 @@ def shown_settings(settings: Settings) -> Iterator[tuple[str, Any, Any, bool, st
     for each in SETTINGS.values():
         record = getattr(settings, each.section) if each.section else settings
         value = getattr(record, each.key)
-        shown = "***" if each.secret and value else value
+        shown = "***" if each.secret and value else "off" if each.key == "port" and value is None else value
         is_path = each.kind.metavar in ("DIR", "FILE")
         yield each.name, shown, each.default, value != each.default, each.sentences, is_path
 

@@ -57,7 +57,9 @@ def test_with_tokens_everybody_needs_one(guarded: Harness) -> None:
     assert guarded.door.guarded
     none = guarded.ask("GET", "/topics")
     assert (none.status, none.headers["WWW-Authenticate"]) == (401, "Bearer")
-    assert none.sentence == "A token is needed. Send it as: Authorization: Bearer TOKEN"
+    assert none.sentence == (
+        "A token is needed. Send the header Authorization: Bearer TOKEN, or give the command --token."
+    )
     for wrong in ("Bearer secret", "Bearer ", "Basic secret-a", "secret-a", "Bearer séc"):
         answer = guarded.ask("GET", "/topics", headers={"Authorization": wrong})
         assert (answer.status, answer.sentence[:24]) == (401, "This token is not known."), wrong

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import http.client
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +18,7 @@ from penstock.admin.client import Client
 from penstock.broker.log import Sizes
 from penstock.broker.model import SECOND, Draft
 from penstock.errors import NotFoundError
-from tests.doors.http.harness import Harness
+from tests.doors.http.harness import SECONDS, Harness
 
 TOPIC = "projects/penstock/topics/orders"
 START = int(datetime(2026, 11, 15, 10, tzinfo=UTC).timestamp()) * SECOND
@@ -137,7 +139,7 @@ def test_pages_follow_one_another_without_a_gap(admin: Harness, order: str, sear
         ({"at": "yesterday"}, "at must be an instant such as 2026-11-15T10:00:00Z, or -10m"),
         ({"at": "2026-13-01"}, "at must be an instant such as 2026-11-15T10:00:00Z, or -10m"),
         ({"until_time": "-10"}, "until_time must be an instant such as 2026-11-15T10:00:00Z, or -10m"),
-        ({"order": "up"}, "order: invalid enum value 'up'"),
+        ({"order": "up"}, "order must be asc or desc"),
         ({"json": "a.b"}, "json must be a path such as $.a.b[0], or $.a.b=5"),
         ({"json": "$..b"}, "json must be a path such as $.a.b[0], or $.a.b=5"),
         ({"follow": "true"}, "Unknown parameter: follow"),
@@ -249,6 +251,37 @@ def test_a_stream_ends_when_its_reader_goes(admin: Harness) -> None:
         lines.close()
         while sum(map(len, engine._listeners.values())) > before:
             admin.get("/topics/orders")
+
+
+def test_a_search_ends_when_its_reader_goes(admin: Harness) -> None:
+    """In the middle of its reading, with nothing found that would be sent."""
+    reads, waits, ended = list[int](), threading.Event(), threading.Event()
+    queue = admin.context.queue
+
+    class Endless:
+        """A queue of which the second read takes for ever."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(queue, name)
+
+        async def read(self, *where: Any) -> Any:
+            reads.append(where[1])
+            if len(reads) == 1:
+                return (await queue.read(*where))[:10]
+            waits.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+    admin.context.queue = Endless()  # type: ignore[assignment]
+    with Client(f"127.0.0.1:{admin.port}") as client:
+        search = client.stream("/topics/orders/stream", text="nowhere")
+        assert next(search) == {"progress": {"next_offset": 0, "scanned": 0, "found": 0}}
+        assert waits.wait(SECONDS)
+        search.close()
+        assert ended.wait(SECONDS)
+    assert reads == [0, 10]
 
 
 def test_a_wrong_stream_is_refused_before_it_begins(admin: Harness) -> None:

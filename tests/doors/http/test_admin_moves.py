@@ -315,7 +315,7 @@ def test_a_topic_with_subscriptions_names_them(harness: Harness) -> None:
     [
         ({}, 400, "The field from is missing"),
         ({"from": ""}, 400, "from must be the name of a subscription, or of a topic without any"),
-        ({"from": "nobody"}, 404, "Subscription not found: nobody"),
+        ({"from": "nobody"}, 404, "There is neither a subscription nor a topic nobody"),
         ({"from": "look", "to": "nowhere"}, 404, "Topic not found: projects/penstock/topics/nowhere"),
         ({"from": "look", "ids": ["x"]}, 400, "ids are message ids: decimal numbers, as text"),
         ({"from": "look", "rate": -1}, 400, "rate must be a number, at least 0"),

@@ -246,7 +246,10 @@ def test_nothing_here_can_be_written(harness: Harness) -> None:
 def test_what_the_wire_refuses_is_json_too(harness: Harness) -> None:
     answer = harness.ask("/", "POST", body=b"x" * 100_000)
     assert answer.status == 413
-    assert answer.json["error"] == {"code": 413, "message": "Request Entity Too Large"}
+    assert answer.json["error"] == {
+        "code": 413,
+        "message": "The body is too large; the admin API takes 16 MiB at most.",
+    }
 
 
 def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(harness: Harness) -> None:
@@ -255,7 +258,10 @@ def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(harness: Harnes
     assert (answer.status, answer.json["error"]["message"]) == (503, "The broker is stopping.")
     harness.counted.error = RuntimeError("secret")
     answer = harness.ask("/metrics")
-    assert (answer.status, answer.json["error"]["message"]) == (500, "Internal Server Error")
+    assert (answer.status, answer.json["error"]["message"]) == (
+        500,
+        "The request met a fault of the server; its log says more.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,22 @@ STATUSES: dict[type[errors.PenstockError], int] = {
     errors.UnavailableError: 503,
 }
 
+# What never becomes a request of a handler.
+SENTENCES = {
+    400: "This is not a request of HTTP.",
+    408: "The request did not arrive in time.",
+    413: "The body is too large; the admin API takes 16 MiB at most.",
+    431: "The head of the request is too large.",
+    500: "The request met a fault of the server; its log says more.",
+    503: "The server is busy; try again later.",
+}
+
 JSON = ("Content-Type", "application/json")
 
 
 def error_body(status: int, message: str) -> bytes:
-    return msgspec.json.encode({"error": {"code": status, "message": message or phrase(status)}})
+    sentence = message or SENTENCES.get(status) or phrase(status)
+    return msgspec.json.encode({"error": {"code": status, "message": sentence}})
 
 
 def error_response(status: int, message: str = "", *headers: tuple[str, str]) -> Response:

@@ -13,6 +13,7 @@ _CHALLENGE = ("WWW-Authenticate", "Bearer")
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
+_HOW = "Send the header Authorization: Bearer TOKEN, or give the command --token."
 NO_TOKENS = "Without a token only programs on the server's own machine may use this; see the setting http_tokens."
 FOREIGN_PAGE = "This is not for web pages of another origin."
 
@@ -36,7 +37,7 @@ class Access:
             return None
         if not self._read.admit(_shown(request)):
             known = "This token is not known." if request.header("authorization") else "A token is needed."
-            return error_response(401, f"{known} Send it as: Authorization: Bearer TOKEN", _CHALLENGE)
+            return error_response(401, f"{known} {_HOW}", _CHALLENGE)
         return None if request.method in READS else error_response(403, "This token may only read.")
 
     def may_change(self, request: Request) -> bool:

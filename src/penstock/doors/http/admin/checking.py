@@ -57,22 +57,22 @@ def read_query(kind: type[T], text: str) -> T:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidArgumentError(sentence(str(error), "parameter")) from None
+        raise InvalidArgumentError(sentence(str(error), "parameter", kind)) from None
 
 
 def read_body(kind: type[T], body: bytes) -> T:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidArgumentError(sentence(str(error), "field")) from None
+        raise InvalidArgumentError(sentence(str(error), "field", kind)) from None
     except RecursionError:
         raise InvalidArgumentError(DEPTH_SENTENCE) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InvalidArgumentError("The body is not JSON") from None
 
 
-def sentence(problem: str, what: str) -> str:
-    """What a record says of itself, in the words of this API."""
+def sentence(problem: str, what: str, kind: Any = None) -> str:
+    """What a record, of that kind, says of itself, in the words of this API."""
     found = _PLACE.fullmatch(problem)
     assert found is not None, "the pattern takes any text"
     place, problem = found["place"] or "", found["what"]
@@ -83,8 +83,10 @@ def sentence(problem: str, what: str) -> str:
     place = place.replace("[...]", "") or "The body"
     if bound := _BOUND.fullmatch(problem):
         return f"{place} must be {_bounded(bound)}"
-    if kind := _KIND.match(problem):
-        return f"{place} must be {' or '.join(_KINDS.get(each.strip(), each) for each in kind['kind'].split('|'))}"
+    if expected := _KIND.match(problem):
+        return f"{place} must be {' or '.join(_KINDS.get(each.strip(), each) for each in expected['kind'].split('|'))}"
+    if problem.startswith("Invalid enum value") and (choices := _choices(kind, place)):
+        return f"{place} must be {', '.join(choices[:-1])} or {choices[-1]}"
     return f"{place}: {problem[:1].lower()}{problem[1:]}".replace("`", "")[:300]
 
 
@@ -100,6 +102,11 @@ def _bounded(bound: re.Match[str]) -> str:
         bound["bound"].removesuffix(".0"),
     )
     return f"{kind} of {sign} {most}" if bound["length"] else f"{kind}, {sign} {most}"
+
+
+def _choices(kind: Any, field: str) -> list[str]:
+    known = described(kind)["properties"].get(field, {}) if isinstance(kind, type) else {}
+    return [str(each) for part in [known, *known.get("anyOf", [])] for each in part.get("enum", [])]
 
 
 def described(kind: Any) -> dict[str, Any]:

@@ -187,7 +187,7 @@ async def _source(call: Call[NoQuery, NewMove]) -> tuple[str, TopicMetadata | No
             return subscription, None, False
     topic = await call.queue.find_topic(call.topic(given)) if "/subscriptions/" not in given else None
     if topic is None:
-        raise NotFoundError(f"Subscription not found: {given}")
+        raise NotFoundError(f"There is neither a subscription nor a topic {given}")
     call.live.moves.check_room("")
     name, made = await call.live.moves.provide(topic)
     return name, topic, made

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.doors.http.admin.calls import JSON_TYPE, Route
+from penstock.doors.http.admin.checking import described
 
 _REFERENCE = "#/components/schemas/{name}"
 _NAMED = re.compile(r"{(\w+)}")
@@ -106,8 +107,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
-    _, components = msgspec.json.schema_components([query])
-    shape = components[query.__name__]
+    shape = described(query)
     required = shape.get("required", ())
     parameters = []
     for name, schema in shape["properties"].items():

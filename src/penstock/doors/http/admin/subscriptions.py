@@ -129,7 +129,7 @@ def _chosen(one: SubscriptionMetadata, query: SubscriptionQuery) -> bool:
 async def create_subscription(call: Call[Any, NewSubscription]) -> Subscription:
     body = call.body
     name, topic = call.subscription(body.name), call.topic(body.topic)
-    options = SUBSCRIPTION.read(with_full_names(call.project, body.options), SubscriptionOptions())
+    options = _options(call.project, body.options, SubscriptionOptions())
     if body.start == "end":
         made = await call.queue.create_subscription(name, topic, options)
     else:
@@ -156,12 +156,27 @@ async def show_subscription(call: Call[Project, None]) -> Subscription:
 async def change_subscription(call: Call[Project, SubscriptionChange]) -> Subscription:
     known = await subscription_of(call)
     project = parts_of(known.name, SUBSCRIPTIONS)[0] or call.project
-    options = SUBSCRIPTION.read(with_full_names(project, call.body.options), known.options)
+    options = _options(project, _with_other_parts(call.body.options, known.options), known.options)
     return await subscription_record(call.context, await call.queue.change_subscription(known.name, options))
 
 
 async def delete_subscription(call: Call[Project, None]) -> None:
     await call.queue.delete_subscription(call.subscription())
+
+
+def _options(project: str, given: dict[str, Any], start: SubscriptionOptions) -> SubscriptionOptions:
+    options = SUBSCRIPTION.read(with_full_names(project, given), start)
+    policy = given.get("dead_letter_policy")
+    if policy and "dead_letter_topic" not in policy and not options.dead_letter_topic:
+        raise InvalidArgumentError("dead_letter_policy needs a dead_letter_topic")
+    return options
+
+
+def _with_other_parts(given: dict[str, Any], now: SubscriptionOptions) -> dict[str, Any]:
+    """A change of one part of a policy leaves its other parts as they are."""
+    shown = SUBSCRIPTION.show(now)
+    parted = {name: value for name, value in given.items() if isinstance(value, dict) and name != "labels"}
+    return given | {name: (shown.get(name) or {}) | value for name, value in parted.items()}
 
 
 def with_full_names(project: str, options: dict[str, Any]) -> dict[str, Any]:
