@@ -44,9 +44,8 @@ def _folded(door: Door) -> list[str]:
     """The address with what there is to know beside it, or below it if that is too long."""
     lines = [door.address]
     for hint in (hint for hint in door.hints if not hint.startswith(_EXPORT)):
-        beside = f"{lines[-1]:<17} {hint}"
-        if len(lines) == 1 and len(beside) <= COLUMNS - 10:
-            lines[-1] = beside
-        else:
-            lines.append(f"  {hint}")
+        before = lines.pop() if lines == [door.address] else ""
+        beside = f"{before:<17} {hint}"
+        fits = len(beside) <= COLUMNS - 10
+        lines += [beside] if fits else [before, f"  {hint}"] if before else [f"  {hint}"]
     return lines

@@ -5,10 +5,11 @@ A command is loaded when it is called, and nothing heavy before it is needed, so
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -112,6 +113,7 @@ class Penstock(Group):
         """What is wrong with the command line is one sentence as well."""
         try:
             code = super().main(args, prog_name, **extra | {"standalone_mode": False})
+            sys.stdout.flush()  # here, where a full disk is still met with a sentence
         except UsageError as error:
             if error.format_message().startswith("Usage: "):  # no arguments at all: the help says what there is
                 error.show()
@@ -123,6 +125,8 @@ class Penstock(Group):
             sys.exit(WRONG_USAGE)
         except typer.Abort:
             sys.exit(1)
+        except OSError as error:
+            _give_up_output(error)
         sys.exit(code or 0)
 
     def invoke(self, ctx: Any) -> Any:
@@ -137,6 +141,16 @@ class Penstock(Group):
             raise typer.Exit(exit_code(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
+
+
+def _give_up_output(error: OSError) -> NoReturn:
+    """Nobody reads it any more, or its disk is full. What is still in the buffer goes nowhere, and not with a fault."""
+    from penstock.commands.exits import FAILED, complain
+
+    if not isinstance(error, BrokenPipeError):
+        complain(f"{error.filename or 'The output cannot be written'}: {error.strerror}")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(FAILED)
 
 
 app = Commands("Penstock, a durable message broker.", cls=Penstock)

@@ -17,6 +17,7 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -116,6 +117,7 @@ class Terminal:
             stderr=follower,
             env=environment,
             start_new_session=True,
+            preexec_fn=partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0),
         )
         os.close(follower)
         self.raw = ""

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from penstock import text
 from penstock.admin.client import Client
 from tests.acceptance.command_line import CommandLine
-from tests.server_process import ServerProcess
+from tests.server_process import SECONDS, ServerProcess
 
 
 @pytest.fixture
@@ -117,6 +122,59 @@ def test_what_is_wrong_is_one_sentence(command: CommandLine, tmp_path: Path) -> 
         f"The backup is damaged: {state.name} does not match its checksum."
     )
     assert not (tmp_path / "x").exists()
+
+
+def test_a_backup_that_takes_long_has_a_bar_on_a_terminal(
+    server: ServerProcess, command: CommandLine, tmp_path: Path
+) -> None:
+    """The process that copies is held up until the bar is due."""
+    publish(server, *(["x" * 100_000] * 200))
+    with command.terminal("backup", str(tmp_path / "backup")) as terminal:
+        while not (copying := psutil.Process(server.ready["pid"]).children()):
+            assert terminal.process.poll() is None
+        copying[0].suspend()
+        with pytest.raises(subprocess.TimeoutExpired):
+            terminal.process.wait(1.5)
+        copying[0].resume()
+        terminal.until(r"(Copying|Checking), MiB .*\d+/\d+")
+        code, text = terminal.end()
+    assert code == 0
+    assert "Backup 1 of 20" in text
+    assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h") > 0  # the cursor is there again
+
+
+def test_ctrl_c_ends_a_backup_and_leaves_the_one_before(
+    server: ServerProcess, command: CommandLine, tmp_path: Path
+) -> None:
+    publish(server, *"abc")
+    backup = str(tmp_path / "backup")
+    command("backup", backup)
+    publish(server, *(["x" * 100_000] * 100))
+    with command.terminal("backup", backup) as terminal:
+        while not (copying := psutil.Process(server.ready["pid"]).children()):
+            assert terminal.process.poll() is None
+        copying[0].suspend()
+        terminal.type("\x03")
+        assert terminal.end()[0] == 130
+        copying[0].resume()
+        copying[0].wait(SECONDS)
+    assert command("restore", backup, "--data", str(tmp_path / "new"), "-J").records[0]["messages"] == 3
+    assert command("backup", backup, "-J").records[0]["messages"] == 103
+
+
+def test_a_restore_onto_a_full_disk_is_one_sentence(
+    server: ServerProcess, command: CommandLine, tmp_path: Path
+) -> None:
+    publish(server, *(["x" * 100_000] * 30))
+    backup, data = str(tmp_path / "backup"), str(tmp_path / "new")
+    command("backup", backup)
+    program = [sys.executable, "-m", "penstock", "restore", backup, "--data", data]
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    done = subprocess.run(program, stderr=subprocess.PIPE, env=command.environment, preexec_fn=limit, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"penstock: ")
+    assert done.stderr.count(b"\n") == 1
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_server_killed_during_a_backup_leaves_the_one_before(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.acceptance.command_line import CommandLine
@@ -269,6 +271,66 @@ def test_a_bar_on_the_terminal_leaves_standard_output_alone(command: CommandLine
     assert not any(each in text for each in ids)
 
 
+# ---------------------------------------------------------------------- Ctrl-C
+
+
+def test_ctrl_c_ends_a_search_at_once_and_the_server_is_rid_of_it(tmp_path: Path) -> None:
+    """In the middle of what it finds, which is more than fits between the two."""
+    with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
+        command = CommandLine(server, tmp_path)
+        command("topics", "create", "t")
+        command("publish", "t", "x" * 1000, "--count", "20000", "-q")
+        with command.process("search", "t", "x") as search:
+            assert search.stdout is not None
+            assert search.stdout.readline() == "x" * 1000 + "\n"
+            search.send_signal(signal.SIGINT)
+            _, error = search.communicate(timeout=SECONDS)
+            assert (search.returncode, error) == (130, "")
+        server_process = psutil.Process(server.ready["pid"])
+        while any(each.status == psutil.CONN_ESTABLISHED for each in server_process.net_connections()):
+            assert server_process.is_running()
+        command("peek", "t")
+
+
+@pytest.mark.parametrize("arguments", [("tail", "-f", "-n", "1"), ("tail", "-f", "-n", "1", "--text", "19")])
+def test_ctrl_c_typed_on_a_terminal_ends_a_tail(command: CommandLine, numbers: str, arguments: tuple[str, ...]) -> None:
+    with command.terminal(*arguments, numbers) as terminal:
+        terminal.until(r"19")
+        terminal.type("\x03")
+        code, text = terminal.end()
+    assert code == 130
+    assert "Traceback" not in text
+
+
+def test_ctrl_c_during_a_pull_or_a_paced_publish(command: CommandLine, numbers: str) -> None:
+    command("subs", "create", f"{numbers}-i", numbers, "-o", "beginning")
+    for arguments in (
+        ["pull", f"{numbers}-i", "-n", "0", "--wait", "1h"],
+        ["publish", numbers, "x", "--count", "9", "--rate", "0.1"],
+    ):
+        with command.process(*arguments) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=SECONDS)
+            assert (process.returncode, error) == (130, "")
+
+
+# ---------------------------------------------------------------------- a full disk
+
+
+@pytest.mark.parametrize("arguments", [["peek", "TOPIC"], ["peek", "TOPIC", "-J"], ["topics", "show", "TOPIC"], ["-h"]])
+def test_output_that_cannot_be_written_is_one_sentence(
+    command: CommandLine, numbers: str, arguments: list[str]
+) -> None:
+    given = [numbers if each == "TOPIC" else each for each in arguments]
+    with Path("/dev/full").open("wb") as full:
+        program = [sys.executable, "-m", "penstock", *given]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, env=command.environment, check=False)
+    assert done.returncode == 1
+    assert done.stderr == b"penstock: The output cannot be written: No space left on device\n"
+
+
 # ---------------------------------------------------------------------- bad input
 
 
@@ -282,6 +344,11 @@ def test_a_bar_on_the_terminal_leaves_standard_output_alone(command: CommandLine
         (["publish", "TOPIC", "--file", "absent-file"], 2, "Cannot read absent-file: No such file or directory"),
         (["publish", "TOPIC"], 2, "There was nothing to publish: standard input is empty"),
         (["publish", "TOPIC", "-", "--count", "2"], 2, "--count needs a body or --file"),
+        (["publish", "TOPIC", "x", "--address", "127.0.0.1:1"], 4, "Cannot reach the server at http://127.0.0.1:1"),
+        (["peek", "TOPIC", "--address", "a b"], 1, "Not an address: a b. Give HOST:PORT"),
+        (["topics", "ls", "--sort", "size"], 1, "sort must be -messages, -name, -rate, messages, name or rate"),
+        (["subs", "create", "s", "TOPIC", "--max-attempts", "3"], 1, "dead_letter_policy needs a dead_letter_topic"),
+        (["redrive", "absent"], 3, "There is neither a subscription nor a topic absent"),
         (["pull", "absent"], 3, "Subscription not found: projects/penstock/subscriptions/absent"),
         (["pull", "absent", "--ack", "--nack"], 2, "Give --ack or --nack, not both"),
         (["peek", "absent"], 3, "Topic not found: projects/penstock/topics/absent"),
@@ -303,6 +370,15 @@ def test_bad_input_is_one_sentence(
 ) -> None:
     given = [numbers if each == "TOPIC" else each for each in arguments]
     assert sentence in command.refused(*given, code=code)
+
+
+def test_a_message_that_is_too_large_is_one_sentence(command: CommandLine, topic: str) -> None:
+    whole = ("publish", topic, "-", "-D", "")
+    assert "larger than 16 MiB" in command.refused(*whole, stdin=bytes(17 << 20), code=2)
+    assert command.refused(*whole, stdin=bytes(16 << 20)) == (
+        "The body is too large; the admin API takes 16 MiB at most."
+    )
+    assert command.refused(*whole, stdin=b"x" * (11 << 20)) == "Message size exceeds maximum of 10MB"
 
 
 def test_a_server_that_goes_away_ends_a_tail_with_a_sentence(tmp_path: Path) -> None:

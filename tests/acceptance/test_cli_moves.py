@@ -173,8 +173,8 @@ def test_a_wrong_line_is_named_and_what_came_before_it_stays(command: CommandLin
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["redrive", "absent"], 3, "not found: "),
-        (["move", "absent", "x"], 3, "not found: "),
+        (["redrive", "absent"], 3, "There is neither a subscription nor a topic"),
+        (["move", "absent", "x"], 3, "There is neither a subscription nor a topic"),
         (["moves", "show", "17000"], 3, "Move not found: 17000"),
         (["moves", "stop", "x"], 3, "Move not found: x"),
         (["export", "absent"], 3, "Topic not found: "),

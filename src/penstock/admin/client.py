@@ -65,7 +65,8 @@ class Client:
             self._host, self._port = place.hostname or "", place.port
         except ValueError:
             self._host, self._port = "", None
-        if place.scheme not in ("http", "https") or not self._host or place.path.strip("/") or place.query:
+        wrong = place.path.strip("/") or place.query or not self._host.isprintable() or " " in self._host
+        if place.scheme not in ("http", "https") or not self._host or wrong:
             raise errors.InvalidArgumentError(f"Not an address: {address}. Give HOST:PORT")
         self._tls = ssl.create_default_context() if place.scheme == "https" else None
         self.url = f"{place.scheme}://{place.netloc.rpartition('@')[2]}"

@@ -39,7 +39,7 @@ def backup(session: Session, folder: Folder, *, data: Store = None) -> None:
     holds an earlier backup of the same store is brought up to date, and only what is new is copied. The server writes
     it, on its own machine; where it has the setting backup_folder, FOLDER is below that one.
     """
-    with _bars() as show:
+    with _bar() as show:
         made = _of_store(data, folder, show) if data is not None else _of_server(session, folder, show)
     rest = f", took over {size(made['taken_over_bytes'])}" if made["taken_over_bytes"] else ""
     session.output.say(
@@ -57,7 +57,7 @@ def restore(folder: Source, *, data: Target, keep_identity: KeepIdentity = False
     """
     from penstock.assembly import restore as restore_store
 
-    with _bars() as show, _local():
+    with _bar() as show, _local():
         made = restore_store(folder, data, show, keep_identity=keep_identity)._asdict()
     made = {name: made[name] for name in ("number", "time", "commit", "topics", "messages")}
     output = Output(json=as_json)
@@ -72,13 +72,10 @@ def _of_store(data: str, folder: str, show: Callable[[BackupProgress], None]) ->
 
 
 def _of_server(session: Session, folder: str, show: Callable[[BackupProgress], None]) -> dict[str, Any]:
-    from penstock.admin.client import error_of
     from penstock.journal.port import BackupProgress
 
     place = {"folder": folder, "working_folder": str(Path.cwd())}
     for line in session.client.stream("/backup", body=place):
-        if "error" in line:
-            raise error_of(line["error"]["code"], line["error"]["message"])
         if "backup" in line:
             return dict(line["backup"])
         show(BackupProgress(**line["progress"]))
@@ -91,24 +88,10 @@ def _contents(made: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _bars() -> Iterator[Callable[[BackupProgress], None]]:
-    """A bar for each step."""
-    steps: list[str] = []
-    bars: list[Progress] = []
-
-    def show(progress: BackupProgress) -> None:
-        if steps[-1:] != [progress.step]:
-            for bar in bars:
-                bar.__exit__(None, None, None)
-            steps.append(progress.step)
-            bars.append(Progress(TITLES[progress.step]))
-        bars[-1].at(progress.bytes >> 20, progress.total_bytes >> 20)
-
-    try:
-        yield show
-    finally:
-        for bar in bars:
-            bar.__exit__(None, None, None)
+def _bar() -> Iterator[Callable[[BackupProgress], None]]:
+    """One for all steps, each with its title."""
+    with Progress("") as bar:
+        yield lambda news: bar.at(news.bytes >> 20, news.total_bytes >> 20, TITLES[news.step])
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from penstock.commands.reading import Start, messages
 from penstock.commands.sending import Sender
 from penstock.commands.session import Filter, JsonPath, Session, Text, Topic, on_server, path_of
 from penstock.commands.times import Window, local_now, seconds, window
-from penstock.errors import InvalidArgumentError, PenstockError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.wording import counted
 
 ROWS = 1000
@@ -101,11 +101,16 @@ def _target(file: str) -> Iterator[BinaryIO]:
         out = part.open("wb")
     except OSError as error:
         raise WrongUsageError(f"Cannot write {part}: {error.strerror}") from None
-    with out:
-        yield out
-        out.flush()
-        os.fsync(out.fileno())
-    part.replace(file)
+    try:
+        with out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+    except OSError as error:
+        raise FailedPreconditionError(f"Cannot write {part}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------- import

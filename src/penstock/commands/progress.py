@@ -37,9 +37,10 @@ class Progress:
     def add(self, count: int) -> None:
         self.at(self.done + count)
 
-    def at(self, done: int, total: int | None = None) -> None:
+    def at(self, done: int, total: int | None = None, title: str = "") -> None:
         self.done = done
         self.total = total if total is not None else self.total
+        self._title = title or self._title
         now = time.monotonic()
         if self._wanted and now - self._began > PATIENCE_SECONDS and now - self._shown > STEP_SECONDS:
             self._shown = now
@@ -50,7 +51,7 @@ class Progress:
             self._bar = _bar()
             self._task = self._bar.add_task(self._title, total=self.total)
             self._bar.start()
-        self._bar.update(self._task, completed=self.done, total=self.total)
+        self._bar.update(self._task, description=self._title, completed=self.done, total=self.total)
 
 
 def _bar() -> Any:

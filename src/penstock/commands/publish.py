@@ -18,12 +18,12 @@ import typer
 from penstock.commands.exits import WrongUsageError
 from penstock.commands.progress import Progress
 from penstock.commands.sending import Sender, draft
-from penstock.commands.session import Session, Topic, on_server
+from penstock.commands.session import Session, Topic, on_server, path_of
 from penstock.commands.templates import fill, pairs, parse_template, render
 from penstock.commands.times import local_now, seconds
 
 READ_BYTES = 1 << 16
-BODY_BYTES_MAX = 64 << 20  # of one message from standard input; the server has a lower limit
+BODY_BYTES_MAX = 16 << 20  # of one message from standard input; the server has a lower limit
 
 
 class Keyed(NamedTuple):
@@ -82,6 +82,7 @@ def publish(
     drafts = (draft(each.body, attributes, each.key or key, options) for each in _keyed(found, _bytes(key_delimiter)))
     known = len(bodies or file or []) * count if (bodies and "-" not in bodies) or file else None
     sender = Sender(session, topic, retry_seconds=seconds(retry, "--retry"))
+    session.get(path_of("topics", topic))  # a wrong address or name is said at once, and not after the retries
     with Progress("Publishing", known) as bar:
         for ids in sender.send_all(_paced(drafts, rate), largest=_batch(rate), at_once=rate > 0):
             bar.add(len(ids))
@@ -152,17 +153,17 @@ def _read_file(path: str) -> bytes:
 
 def _standard_input(delimiter: bytes) -> Iterator[bytes]:
     """What stands between delimiters, as it comes; an end without one counts, an empty end does not."""
-    rest, given = b"", cast(BufferedReader, sys.stdin.buffer)
+    rest, given = bytearray(), cast(BufferedReader, sys.stdin.buffer)
     while part := given.read1(READ_BYTES):
-        if delimiter:
-            *whole, rest = (rest + part).split(delimiter)
-            yield from whole
-        else:
-            rest += part
+        seen = max(0, len(rest) - len(delimiter) + 1)
+        rest += part
+        if delimiter and rest.find(delimiter, seen) >= 0:
+            *whole, rest = rest.split(delimiter)
+            yield from map(bytes, whole)
         if len(rest) > BODY_BYTES_MAX:
             raise WrongUsageError(f"A message on standard input is larger than {BODY_BYTES_MAX >> 20} MiB")
     if rest or not delimiter:
-        yield rest
+        yield bytes(rest)
 
 
 def _keyed(bodies: Iterator[bytes], delimiter: bytes) -> Iterator[Keyed]:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.admin.client import error_of
 from penstock.commands.exits import NOT_FOUND, WrongUsageError
 from penstock.commands.progress import Progress
 from penstock.commands.session import Filter, JsonPath, Session, Template, Text, Topic, on_server, path_of
@@ -189,8 +188,6 @@ def messages(
     """The messages of a topic as the server finds them, however many; `bar` goes along with the offsets."""
     first = -1
     for line in session.stream(path_of("topics", topic, "stream"), **query, follow=follow):
-        if "error" in line:
-            raise error_of(line["error"]["code"], line["error"]["message"])
         if "progress" not in line:
             yield line
         elif bar is not None:

@@ -24,6 +24,7 @@ from penstock.errors import (
     InvalidArgumentError,
     NotFoundError,
     PenstockError,
+    ResourceExhaustedError,
     where,
 )
 from penstock.journal.backup.checking import check_backup
@@ -33,7 +34,7 @@ from penstock.journal.backup.manifest import read_manifest, report_of
 from penstock.journal.backup.restoring import restored_rows
 from penstock.journal.backup.writing import write_backup
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, Row
-from penstock.journal.port import BackupProgress, BackupReport
+from penstock.journal.port import BackupProgress, BackupReport, JournalFullError
 from penstock.journal.sqlite.connection import SQL, open_writer
 from penstock.journal.sqlite.errors import Translation
 from penstock.journal.sqlite.folder import UNFINISHED, Folder, database_in
@@ -129,6 +130,8 @@ def _place(data: Path, held: Folder, rows: StoredRows, progress: Callable[[int],
         if not database_in(data).exists():
             shutil.rmtree(staging, ignore_errors=True)
             held.remove()
+        if isinstance(error, JournalFullError):
+            raise ResourceExhaustedError(f"There is no room for the store on the disk of {data}.") from error
         if isinstance(error, OSError):
             raise FailedPreconditionError(f"The backup cannot be restored: {error.strerror}.") from error
         raise
