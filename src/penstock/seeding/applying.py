@@ -1,7 +1,7 @@
 """A topology becomes what a server has: all that is missing is made, and what is there stays unless asked.
 
-First everything is looked at, without a change; then all is decided in one go, so that a topology that is wrong
-somewhere changes nothing.
+First everything is looked at, without a change; then all is decided, so that a topology that is wrong somewhere
+changes nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from penstock.seeding.topology import (
     Topology,
     Vendors,
 )
+from penstock.wire.turns import Turns
 
 T = TypeVar("T", TopicOptions, SubscriptionOptions)
 Call = Callable[[], "asyncio.Future[Any]"]
@@ -73,32 +74,40 @@ class Applying:
 
     async def apply(self, topology: Topology) -> Plan:
         plan = await self.plan(topology)
-        decided = [call() for call in plan.calls]  # without a pause between them
-        for future in decided:
+        decided, turns = [], Turns()
+        for call in plan.calls:
+            decided.append(future := call())
             future.add_done_callback(lambda done: done.exception())  # all are looked at, also after one failed
+            await turns.give()
         await asyncio.gather(*decided)
         await self._queue.commit()
         return plan
 
     async def plan(self, topology: Topology) -> Plan:
         """SeedError if the topology names what is neither in it nor there."""
-        await self._check(topology)
+        turns = Turns()
+        await self._check(topology, turns)
         plan = Plan()
         for schema in topology.schemas:
             await self._plan_schema(plan, schema)
+            await turns.give()
         for topic in topology.topics:
             plan.findings.append(await self._plan_topic(plan, topic))
+            await turns.give()
         for queue in topology.queues:
             await self._plan_queue(plan, queue)
+            await turns.give()
         for subscription in topology.subscriptions:
             await self._plan_subscription(plan, subscription)
+            await turns.give()
         for topic in topology.all_topics():
             self._plan_messages(plan, topic)
+            await turns.give()
         return plan
 
     # ------------------------------------------------------------------ what has to be there
 
-    async def _check(self, topology: Topology) -> None:
+    async def _check(self, topology: Topology, turns: Turns) -> None:
         made = {each.name for each in topology.all_topics()}
         documents = {(each.kind, each.name) for each in topology.schemas}
         readers = [*topology.subscriptions, *(queue.subscription for queue in topology.queues)]
@@ -112,10 +121,12 @@ class Applying:
                 if topic and topic not in made and await self._queue.find_topic(topic) is None:
                     place = (*each.place, key)
                     raise SeedError.at(place, f"There is no topic {topic}, neither in the seed nor on the server")
+            await turns.give()
         for seed in topology.all_topics():
             for number, draft in enumerate(seed.drafts):
                 with at((*seed.place, "messages", number)):
                     check_draft(draft, self._queue.limits)
+            await turns.give()
         extras = [(TOPIC, each.options.extras, each.place) for each in topology.all_topics()]
         extras += [(SUBSCRIPTION, each.options.extras, each.place) for each in readers]
         for kind, kept, place in extras:
@@ -123,6 +134,7 @@ class Applying:
                 for needed in vendor.needs(kind, kept):
                     if needed not in documents and await self._queue.document(*needed) is None:
                         raise SeedError.at(place, f"There is no {needed[1]}, neither in the seed nor on the server")
+            await turns.give()
 
     # ------------------------------------------------------------------ kinds of things
 

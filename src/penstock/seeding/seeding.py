@@ -20,6 +20,7 @@ class Seeding:
         self._queue = queue
         self._project = default_project
         self._open_vendors = open_vendors
+        self._one_at_a_time = asyncio.Lock()
 
     @cached_property
     def _vendors(self) -> Vendors:
@@ -34,4 +35,5 @@ class Seeding:
         reader = Reader(self._project, self._vendors)
         topology = await asyncio.to_thread(reader.read, document)  # a large one takes its time
         applying = Applying(self._queue, self._vendors, update=update)
-        return await (applying.plan(topology) if dry_run else applying.apply(topology))
+        async with self._one_at_a_time:  # two of the same would each find everything missing
+            return await (applying.plan(topology) if dry_run else applying.apply(topology))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.doors.google.messages import Subscription
 from penstock.doors.google.topics import EXTRAS, kept_settings, settings_to_keep
+from penstock.seeding import applying
 from penstock.seeding.topology import SeedError
+from penstock.wire.turns import Turns
 from tests.unit.seeding.harness import Document, Harness, run
 
 ORDERS, BILLING = "projects/penstock/topics/orders", "projects/penstock/subscriptions/billing"
@@ -222,9 +225,12 @@ def test_what_a_seed_names_has_to_be_there_or_in_it(part: str, item: Document, s
     run(scenario)
 
 
-def test_two_seeds_at_once_make_everything_once() -> None:
+def test_two_seeds_at_once_make_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where others run after each step."""
+    monkeypatch.setattr(applying, "Turns", partial(Turns, 0))
+
     async def scenario(harness: Harness) -> None:
-        document = {"queues": [{"name": "jobs", "messages": ["once"]}]}
+        document = {"topics": [{"name": "a"}, {"name": "b"}], "queues": [{"name": "jobs", "messages": ["once"]}]}
         await asyncio.gather(*(harness.seed(document) for _ in range(5)))
         assert await harness.taken("projects/penstock/subscriptions/jobs") == [b"once"]
 

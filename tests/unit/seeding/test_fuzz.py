@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.seeding.reading import MESSAGE_KEYS, PARTS, SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS
@@ -44,7 +44,7 @@ ITEMS = st.dictionaries(KEYS, VALUES, max_size=5).map(lambda item: {"name": "ord
 DOCUMENTS = st.dictionaries(st.sampled_from([*PARTS, "project"]), st.one_of(st.lists(ITEMS, max_size=2), VALUES))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(DOCUMENTS, min_size=1, max_size=3), st.booleans())
 def test_every_document_is_taken_or_refused(documents: list[dict[str, Any]], update: bool) -> None:
     async def scenario() -> None:

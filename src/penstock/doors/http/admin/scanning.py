@@ -5,7 +5,6 @@ Nothing is consumed, the cache of the consumers is not touched, and one block is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
@@ -13,11 +12,11 @@ from penstock.broker.model import Message
 from penstock.doors.http.admin.matching import Predicate
 from penstock.engine.port import Queue, TopicMetadata
 from penstock.errors import NotFoundError
+from penstock.wire.turns import Turns
 
 BLOCK_MESSAGES = 1000
 BLOCK_BYTES = 1 << 20
 TESTED = 50  # messages between two looks at the clock
-TURN_SECONDS = 0.005  # tested in one go, before others get to run
 
 
 class Range(NamedTuple):
@@ -62,11 +61,8 @@ async def chosen(messages: list[Message], test: Predicate | None) -> list[Messag
     """Those of them that are wanted; others get to run in between."""
     if test is None:
         return messages
-    clock, found = asyncio.get_running_loop().time, list[Message]()
-    end = clock() + TURN_SECONDS
+    turns, found = Turns(), list[Message]()
     for first in range(0, len(messages), TESTED):
         found += filter(test, messages[first : first + TESTED])
-        if clock() > end:
-            await asyncio.sleep(0)
-            end = clock() + TURN_SECONDS
+        await turns.give()
     return found
