@@ -153,7 +153,7 @@ def ls(
     topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only those that read this topic.")] = None,
     search: Search = None,
     sort: Annotated[
-        str | None, typer.Option(metavar="KEY", help="name, backlog, oldest or rate; -backlog: most first.")
+        str | None, typer.Option(metavar="KEY", help="name, backlog, oldest, rate ...; -backlog: most first.")
     ] = None,
     limit: Limit = 0,
 ) -> None:

@@ -56,7 +56,7 @@ def ls(
     *,
     search: Search = None,
     sort: Annotated[
-        str | None, typer.Option(metavar="KEY", help="name, messages or rate; -rate: the largest first.")
+        str | None, typer.Option(metavar="KEY", help="name, messages, bytes, rate ...; -rate: largest first.")
     ] = None,
     limit: Limit = 0,
 ) -> None:

@@ -63,5 +63,14 @@ class Names:
         names = {client: self._at(door, topic) for client, door in CLIENTS.items()}
         return names | {"python": short if project == self._project else topic}
 
+    def of_subscription(self, subscription: str, topic: str) -> dict[str, str | None]:
+        """Of one that is a queue, as its topic; others are known to Pub/Sub and to Python alone."""
+        project, short = parts_of(subscription, SUBSCRIPTIONS)
+        here: dict[str, str | None] = {"python": short if project == self._project else subscription}
+        here |= {"pubsub": subscription if "pubsub" in self._doors else None}
+        if project and (project, short) == parts_of(topic):
+            return self.of(topic) | here
+        return dict.fromkeys(CLIENTS) | here
+
     def _at(self, door: str, topic: str) -> str | None:
         return self._doors[door].name_of(topic) if door in self._doors else None

@@ -123,7 +123,7 @@ class AsyncMessageQueue:
             appended, number = self.engine.publish(topic_name, drafts, once, sizes)
         except PenstockError as error:
             return self.loop.refused(error)
-        self.traffic.count_in(len(drafts))
+        self.traffic.count_in(topic_name, len(drafts))
         return self.loop.committed(number, appended)
 
     def send(
@@ -142,7 +142,7 @@ class AsyncMessageQueue:
             appended, number = self.engine.publish(topic_name, drafts, None, sizes, prepare)
         except PenstockError as error:
             return self.loop.refused(error)
-        self.traffic.count_in(len(drafts))
+        self.traffic.count_in(topic_name, len(drafts))
         return self.loop.committed(number, appended)
 
     async def pull(
@@ -205,7 +205,7 @@ class AsyncMessageQueue:
             self.put_back(deliveries)
             raise
         tail = self._pass_on(name)
-        self._note_lease(deliveries, holder)
+        self._note_lease(name, deliveries, holder)
         if not deliveries and until:
             again = await self.loop.wakeups.wait(name, until, since)
             if self.loop.wakeups.stopped:
@@ -224,11 +224,11 @@ class AsyncMessageQueue:
         except asyncio.CancelledError:
             self.put_back(deliveries)
             raise
-        self._note_lease(deliveries, holder)
+        self._note_lease(name, deliveries, holder)
         return deliveries
 
-    def _note_lease(self, deliveries: Sequence[Delivery], holder: str) -> None:
-        self.traffic.count_out(len(deliveries))
+    def _note_lease(self, name: str, deliveries: Sequence[Delivery], holder: str) -> None:
+        self.traffic.count_out(name, len(deliveries))
         if deliveries:
             self.engine.lease_origins.note(deliveries, LeaseOrigin(self.door, holder, self.engine.now()))
 
@@ -272,6 +272,7 @@ class AsyncMessageQueue:
     def nack(
         self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False
     ) -> asyncio.Future[Settled]:
+        self.traffic.returns += 0 if unseen else len(receipts)
         return self._settle(lambda broker: lambda now, texts: broker.nack(now, texts, delay_seconds, unseen), receipts)
 
     def extend(self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False) -> asyncio.Future[Settled]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from penstock.broker.broker import Broker
@@ -18,6 +18,7 @@ from penstock.broker.topic import Topic
 from penstock.engine.views import backlog_of
 
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+FLOWS_MAX = 1000  # names that a door notes between two looks
 NO_REASONS: dict[str, int] = {}  # shared by everything that dropped nothing; never written to
 
 
@@ -60,21 +61,46 @@ class CommitStatistics(NamedTuple):
 
 @dataclass(slots=True)
 class DoorTraffic:
-    """What went through one door since the start."""
+    """What went through one door: since the start, and since the last look to and from which names."""
 
     publishes: int = 0
     messages_in: int = 0
     pulls: int = 0  # looks at a subscription, also those that found nothing
     messages_out: int = 0
     acks: int = 0  # messages that a client asked to settle
+    returns: int = 0  # messages that a client gave back
+    entered: dict[str, int] = field(default_factory=dict)  # topic -> messages
+    left: dict[str, int] = field(default_factory=dict)  # subscription -> messages
 
-    def count_in(self, messages: int) -> None:
+    def count_in(self, topic: str, messages: int) -> None:
         self.publishes += 1
         self.messages_in += messages
+        _note(self.entered, topic, messages)
 
-    def count_out(self, messages: int) -> None:
+    def count_out(self, subscription: str, messages: int) -> None:
         self.pulls += 1
         self.messages_out += messages
+        if messages:
+            _note(self.left, subscription, messages)
+
+    def counts(self) -> tuple[int, ...]:
+        return tuple(getattr(self, name) for name in DOOR_COUNTS)
+
+    def take_flows(self) -> tuple[dict[str, int], dict[str, int]]:
+        """What entered and left since the last call."""
+        entered, left, self.entered, self.left = self.entered, self.left, {}, {}
+        return entered, left
+
+
+DOOR_COUNTS = ("publishes", "messages_in", "pulls", "messages_out", "acks", "returns")
+
+
+def _note(flows: dict[str, int], name: str, messages: int) -> None:
+    known = flows.get(name)
+    if known is not None:
+        flows[name] = known + messages
+    elif len(flows) < FLOWS_MAX:  # where nobody looks, it stays at that
+        flows[name] = messages
 
 
 class BrokerStatistics(NamedTuple):

@@ -7,7 +7,6 @@ was marked. So thousands of resources without traffic cost nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
 from typing import Any, NamedTuple, TypeAlias
 
 from penstock.broker import facts as f
@@ -62,7 +61,9 @@ class Interval(NamedTuple):
     in_flight_messages: int
     oldest_age_seconds: float
     commit: CommitStatistics  # since the start, as are the doors
-    doors: Mapping[str, tuple[int, ...]]  # the fields of DoorTraffic
+    doors: Mapping[str, tuple[int, ...]]  # DOOR_COUNTS of each
+    entered: Mapping[tuple[str, str], int] = {}  # (door, topic) -> messages
+    left: Mapping[tuple[str, str], int] = {}  # (subscription, door) -> messages
 
 
 class Traffic:
@@ -124,6 +125,7 @@ class Traffic:
                 if found is not None and name not in subscriptions:
                     subscriptions[name] = self._traffic(found.number, (0, 0, 0, 0), now)
             oldest = min(self._oldest_at.values(), default=now)
+            flows = {door: traffic.take_flows() for door, traffic in engine.doors.items()}
             return Interval(
                 now,
                 seconds,
@@ -133,7 +135,9 @@ class Traffic:
                 self._in_flight,
                 max(0, now - oldest) / SECOND,
                 engine.commits.meter.statistics(),
-                {door: astuple(counts) for door, counts in engine.doors.items()},
+                {door: traffic.counts() for door, traffic in engine.doors.items()},
+                {(door, topic): number for door, (entered, _) in flows.items() for topic, number in entered.items()},
+                {(name, door): number for door, (_, left) in flows.items() for name, number in left.items()},
             )
 
     def _take_topics(self) -> dict[str, TopicTraffic]:

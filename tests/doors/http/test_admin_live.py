@@ -15,6 +15,7 @@ from penstock import Draft, ManualClock
 from penstock.doors.http.admin import events
 from penstock.doors.http.admin.calls import About, ShownSetting
 from penstock.doors.http.options import HttpOptions
+from penstock.engine.statistics import FLOWS_MAX, DoorTraffic
 from tests.doors.http.harness import SECONDS, Harness, segment
 
 TOPIC, SUBSCRIPTION = "projects/penstock/topics/orders", "projects/penstock/subscriptions/billing"
@@ -149,6 +150,49 @@ def test_rates_are_of_the_last_ten_seconds_and_totals_since_the_start(harness: H
     pass_seconds(harness, 10)
     assert harness.get("/topics/orders")["publish_rate"] == 0
     assert harness.get("/statistics")["published"] == {"per_second": 0.0, "total": 50}
+
+
+def test_what_flows_through_each_door_and_where_to(harness: Harness) -> None:
+    harness.condition.counts = {"text": {}, "azure": {}}
+    pass_seconds(harness, 1)
+    publish(harness, 50)
+    azure = harness.queue.at("azure")
+    deliveries = harness.do(lambda: azure.pull(SUBSCRIPTION, 20))
+    harness.do(lambda: azure.nack([each.receipt for each in deliveries[:5]]))
+    harness.do(lambda: azure.nack([each.receipt for each in deliveries[5:10]], unseen=True))
+    harness.do(lambda: azure.ack([each.receipt for each in deliveries[10:]]))
+    pass_seconds(harness, 9)
+    statistics = harness.get("/statistics")
+    assert statistics["doors"]["text"]["per_second"]["messages_in"] == 5.0
+    out = statistics["doors"]["azure"]
+    assert (out["messages_out"], out["acks"], out["returns"]) == (20, 10, 5), "what no program saw was not given back"
+    assert (out["per_second"]["messages_out"], out["per_second"]["returns"]) == (2.0, 0.5)
+    flows = statistics["flows"]
+    assert flows["entered"] == [{"door": "text", "topic": TOPIC, "per_second": 5.0}]
+    assert flows["left"] == [{"subscription": SUBSCRIPTION, "door": "azure", "per_second": 2.0}]
+    pass_seconds(harness, 10)
+    assert harness.get("/statistics")["flows"] == {"entered": [], "left": []}
+
+
+def test_what_nobody_looks_at_stays_small() -> None:
+    traffic = DoorTraffic()
+    for number in range(FLOWS_MAX + 5):
+        traffic.count_in(f"topic-{number}", 1)
+    traffic.count_in("topic-0", 2)
+    entered, left = traffic.take_flows()
+    assert (len(entered), entered["topic-0"], left) == (FLOWS_MAX, 3, {})
+
+
+def test_a_list_has_the_rates_of_the_last_seconds(harness: Harness) -> None:
+    pass_seconds(harness, 1)
+    publish(harness, 7)
+    harness.do(lambda: harness.queue.at("azure").pull(SUBSCRIPTION, 3))
+    pass_seconds(harness, 2)
+    harness.post("/topics", {"name": "quiet"})
+    topics = {each["id"]: each["recent"] for each in harness.get("/topics", recent=2)["topics"]}
+    assert topics == {"orders": [7, 0], "quiet": []}
+    assert harness.get("/subscriptions", recent=2)["subscriptions"][0]["recent"] == [3, 0]
+    assert "recent" not in harness.get("/topics")["topics"][0]
 
 
 def test_samples_of_the_server_a_door_a_topic_and_a_subscription(harness: Harness) -> None:

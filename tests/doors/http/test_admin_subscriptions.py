@@ -163,6 +163,11 @@ def test_lists_can_be_narrowed_and_sorted(admin: Harness, clock: ManualClock) ->
     assert listed(sort="oldest")[0] == "c"
     assert listed(sort="-name") == ["b1", "a2", "a1", "c"]
     assert listed(sort="rate", page_size=2) == ["c", "a1"]
+    assert listed(sort="topic") == ["c", "a1", "a2", "b1"]
+    admin.post("/subscriptions/b1/pull", {"max_messages": 1})
+    assert listed(sort="-in_flight")[0] == "b1"
+    for sort in ("-acks", "-dead_letters"):
+        assert len(listed(sort=sort)) == 4
     assert admin.ask("GET", "/subscriptions", topic="none").status == 404
 
 
@@ -415,6 +420,9 @@ def test_a_queue_is_made_and_removed_in_one_step(admin: Harness) -> None:
     assert [each["name"] for each in admin.get("/queues")["queues"]] == ["more", "jobs"]
     assert [each["name"] for each in admin.get("/queues", project="p")["queues"]] == ["more"]
     assert admin.get("/queues", search="job")["total"] == 1
+    assert [each["name"] for each in admin.get("/queues", sort="-backlog", recent=5)["queues"]] == ["jobs", "more"]
+    assert admin.get("/subscriptions/jobs")["names"] == admin.get("/queues/jobs")["names"]
+    assert admin.get("/subscriptions/more", project="p")["names"]["python"] == "projects/p/subscriptions/more"
     assert admin.ask("DELETE", "/queues/jobs").status == 204
     assert admin.ask("GET", "/topics/jobs").status == 404
     assert admin.ask("GET", "/queues/jobs").sentence == "Queue not found: jobs"

@@ -37,6 +37,12 @@ class Rates(Protocol):
     def of_subscription(self, name: str) -> tuple[float, float]:
         """Messages delivered and acked."""
 
+    def recent_of_topic(self, name: str, seconds: int) -> list[float]:
+        """Messages published in each of the last seconds; none where nothing is kept of it."""
+
+    def recent_of_subscription(self, name: str, seconds: int) -> list[float]:
+        """Messages delivered in each of the last seconds."""
+
 
 class NoRates:
     def of_topic(self, name: str) -> tuple[float, float]:
@@ -44,6 +50,11 @@ class NoRates:
 
     def of_subscription(self, name: str) -> tuple[float, float]:
         return 0.0, 0.0
+
+    def recent_of_topic(self, name: str, seconds: int) -> list[float]:
+        return []
+
+    recent_of_subscription = recent_of_topic
 
 
 class ShownSetting(NamedTuple):

@@ -58,6 +58,7 @@ class Topic(msgspec.Struct):
     publish_bytes_rate: float
     last_published_at: datetime | None
     names: Names
+    recent: list[float] | msgspec.UnsetType = msgspec.UNSET
 
 
 class DecodedBody(msgspec.Struct):

@@ -9,16 +9,15 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock.broker.model import SECOND
 from penstock.doors.http.admin.rings import LAST, MOST, Field, Rows, Series
 from penstock.engine.port import Alarm, Clock
-from penstock.engine.statistics import CommitStatistics, DoorTraffic
+from penstock.engine.statistics import DOOR_COUNTS, CommitStatistics
 from penstock.engine.traffic import Interval, SubscriptionTraffic, TopicTraffic, Traffic
 from penstock.errors import InvalidArgumentError, PenstockError
 
@@ -46,7 +45,7 @@ SERVER_FIELDS = (
 )
 TOPIC_FIELDS = (Field("published"), Field("published_bytes"))
 SUBSCRIPTION_FIELDS = SERVER_FIELDS[2:9]
-DOOR_FIELDS = tuple(Field(each.name) for each in fields_of(DoorTraffic))
+DOOR_FIELDS = tuple(Field(name) for name in DOOR_COUNTS)
 
 
 class Process(NamedTuple):
@@ -73,6 +72,12 @@ class Totals(NamedTuple):
     acked: int = 0
     returned: int = 0
     dead_lettered: int = 0
+
+
+class Flow(NamedTuple):
+    source: str
+    target: str
+    per_second: float
 
 
 class Samples:
@@ -198,6 +203,37 @@ class Samples:
         sums = [sum(column) for column in zip(Totals(), *map(_sums, self._intervals), strict=True)]
         return {name: self._mean(each) for name, each in zip(Totals._fields, sums, strict=True)}
 
+    def of_doors(self) -> dict[str, dict[str, float]]:
+        """What each door counts, per second, of late."""
+        first, last = self.recent[0].doors, self.recent[-1].doors
+        none = (0,) * len(DOOR_COUNTS)
+        return {
+            door: {
+                name: self._mean(new - old)
+                for name, new, old in zip(DOOR_COUNTS, counts, first.get(door, none), strict=True)
+            }
+            for door, counts in last.items()
+        }
+
+    def flows(self, most: int) -> tuple[list[Flow], list[Flow]]:
+        """From doors into topics, and from subscriptions out of doors: those with the most messages of late."""
+        entered: Counter[tuple[str, str]] = Counter()
+        left: Counter[tuple[str, str]] = Counter()
+        for each in self._intervals:
+            entered.update(each.entered)
+            left.update(each.left)
+        return self._flows(entered, most), self._flows(left, most)
+
+    def _flows(self, counted: Counter[tuple[str, str]], most: int) -> list[Flow]:
+        return [Flow(source, target, self._mean(number)) for (source, target), number in counted.most_common(most)]
+
+    def recent_of_topic(self, name: str, seconds: int) -> list[float]:
+        """Messages published in each of the last seconds; none where nothing is kept of it."""
+        return _first_column(self._topics.get(name), seconds)
+
+    def recent_of_subscription(self, name: str, seconds: int) -> list[float]:
+        return _first_column(self._subscriptions.get(name), seconds)
+
     def topic(self, name: str, step: int, count: int) -> Rows:
         self.watch([name], [])
         return self._topics[name].rows(step, count)
@@ -226,6 +262,10 @@ class Samples:
     def _mean(self, amount: float) -> float:
         seconds = sum(each.seconds for each in self._intervals)
         return round(amount / seconds, 3) if seconds else 0.0
+
+
+def _first_column(series: Series | None, seconds: int) -> list[float]:
+    return [row[0] for row in series.rows(1, seconds).rows] if series is not None else []
 
 
 def _sums(interval: Interval) -> Totals:

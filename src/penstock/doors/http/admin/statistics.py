@@ -21,10 +21,12 @@ from penstock.doors.http.admin.samples import (
     Totals,
     quantile,
 )
+from penstock.engine.statistics import DOOR_COUNTS
 from penstock.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
 from penstock.wire.http1 import Response
 
 EVENT_STREAM = "text/event-stream"
+FLOWS_SHOWN = 100
 
 
 class Rate(msgspec.Struct):
@@ -40,7 +42,8 @@ class Commits(msgspec.Struct):
 
 
 class DoorStatistics(msgspec.Struct):
-    """`counts`: requests refused and connections turned away, by kind. The others: what went through it."""
+    """`counts`: requests refused and connections turned away, by kind. The others: what went through it since the
+    start, and in `per_second` as the mean of the last 10 seconds."""
 
     counts: Counts
     publishes: Count = 0
@@ -48,6 +51,27 @@ class DoorStatistics(msgspec.Struct):
     pulls: Count = 0
     messages_out: Count = 0
     acks: Count = 0
+    returns: Count = 0
+    per_second: dict[str, float] = {}
+
+
+class FlowIn(msgspec.Struct):
+    door: str
+    topic: str
+    per_second: float
+
+
+class FlowOut(msgspec.Struct):
+    subscription: str
+    door: str
+    per_second: float
+
+
+class Flows(msgspec.Struct):
+    """Messages between doors and topics and subscriptions, those with the most; the mean of the last 10 seconds."""
+
+    entered: list[FlowIn]
+    left: list[FlowOut]
 
 
 class StatisticsRecord(msgspec.Struct):
@@ -65,6 +89,7 @@ class StatisticsRecord(msgspec.Struct):
     cpu: float
     memory_bytes: Count
     doors: dict[str, DoorStatistics]
+    flows: Flows
 
 
 class SamplesQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,7 +120,16 @@ async def show_statistics(call: Call[NoQuery, None]) -> StatisticsRecord:
     rates, totals, first, last = samples.rates(), samples.totals, samples.recent[0], samples.recent[-1]
     seconds = max((last.at - first.at) / SECOND, 1.0)
     counted = call.context.condition.counts.items()
-    doors = {name: DoorStatistics(dict(counts), *last.doors.get(name, ())) for name, counts in counted}
+    per_second = samples.of_doors()
+    doors = {
+        name: DoorStatistics(
+            dict(counts),
+            **dict(zip(DOOR_COUNTS, last.doors.get(name, ()), strict=False)),
+            per_second=per_second.get(name, {}),
+        )
+        for name, counts in counted
+    }
+    entered, left = samples.flows(FLOWS_SHOWN)
     return StatisticsRecord(
         at=made_at(last.at),
         **{name: Rate(rates[name], getattr(totals, name)) for name in Totals._fields},
@@ -111,6 +145,7 @@ async def show_statistics(call: Call[NoQuery, None]) -> StatisticsRecord:
         cpu=round(samples.cpu, 4),
         memory_bytes=samples.process.memory_bytes,
         doors=doors,
+        flows=Flows([FlowIn(*each) for each in entered], [FlowOut(*each) for each in left]),
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -14,9 +14,9 @@ from penstock.doors.consumers import Consumer
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.consumers import connected
 from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Count, Counts, instant, made_at
-from penstock.doors.http.admin.topics import Search
+from penstock.doors.http.admin.paging import Page, Paging, page_of
+from penstock.doors.http.admin.records import Count, Counts, Names, instant, made_at
+from penstock.doors.http.admin.topics import Recent, Search, Sort
 from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, full_name, parts_of
 from penstock.engine.options import SUBSCRIPTION
 from penstock.engine.port import SubscriptionMetadata
@@ -27,6 +27,10 @@ READ_ONLY = ("strict_receipts", "ordering_window", "expired_topic")  # the broke
 Options = Annotated[dict[str, Any], msgspec.Meta(description="By the names that the Python API gives them.")]
 
 
+Order = (
+    Literal["name", "-name", "backlog", "-backlog", "in_flight", "-in_flight", "oldest", "-oldest"]
+    | Literal["rate", "-rate", "acks", "-acks", "dead_letters", "-dead_letters"]
+)
 _SAME = (
     "backlog_messages",
     "backlog_bytes",
@@ -58,10 +62,12 @@ class Backlog(msgspec.Struct):
     deliver_rate: float
     ack_rate: float
     last_used_at: datetime | None
+    recent: list[float] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Subscription(Backlog, kw_only=True):
     id: str
+    names: Names
     created_at: datetime
     detached: bool
     options: Options
@@ -73,10 +79,8 @@ class SubscriptionQuery(Paging, forbid_unknown_fields=True):
     project: Annotated[str, msgspec.Meta(description="Only of this project.")] = ""
     topic: Annotated[str, msgspec.Meta(description="Only of this topic.")] = ""
     search: Search = ""
-    sort: Annotated[
-        Literal["name", "-name", "backlog", "-backlog", "oldest", "-oldest", "rate", "-rate"],
-        msgspec.Meta(description="With - before it: the largest first."),
-    ] = "name"
+    sort: Sort[Order | Literal["topic", "-topic"]] = "name"
+    recent: Recent = 0
 
 
 class SubscriptionPage(msgspec.Struct):
@@ -105,21 +109,44 @@ async def list_subscriptions(call: Call[SubscriptionQuery, None]) -> Subscriptio
     query, context = call.query, call.context
     topic = call.topic(query.topic) if query.topic else None
     found = {each.name: each for each in await call.queue.subscriptions(topic) if _chosen(each, query)}
-    names: Sequence[Any] = list(found)
-    if query.sort.lstrip("-") == "name":
-        page = page_of(names, query, descending=query.sort == "-name")
-        counted = {each.subscription: each for each in await call.queue.subscription_statistics(page.items)}
-    else:
-        counted = {each.subscription: each for each in await call.queue.subscription_statistics(names)}
-        keys = {
-            "backlog": lambda name: (counted[name].backlog_messages, name),
-            "oldest": lambda name: (counted[name].oldest_unacked_age_seconds, name),
-            "rate": lambda name: (context.rates.of_subscription(name)[0], name),
-        }
-        sort = query.sort.lstrip("-")
-        page = page_of(counted, query, keys[sort], descending=query.sort != sort)
+    page, counted = await sorted_page(context, list(found), query, query.sort)
     records = [_record(context, found[name], counted[name]) for name in page.items if name in counted]
-    return SubscriptionPage(records, page.next_page_token, page.total)
+    return SubscriptionPage(with_recent(context, records, query.recent), page.next_page_token, page.total)
+
+
+async def sorted_page(
+    context: Context, names: Sequence[str], query: Paging, order: str
+) -> tuple[Page, dict[str, SubscriptionStatistics]]:
+    """Names of subscriptions in the order that was asked for, and what is counted of them."""
+    sort, descending = order.removeprefix("-"), order.startswith("-")
+    if sort == "name":
+        page = page_of(names, query, descending=descending)
+        return page, await _counted(context, page.items)
+    counted, rates = await _counted(context, names), context.rates
+    keys: dict[str, Callable[[str], Any]] = {
+        "backlog": lambda name: (counted[name].backlog_messages, name),
+        "in_flight": lambda name: (counted[name].in_flight_messages, name),
+        "oldest": lambda name: (counted[name].oldest_unacked_age_seconds, name),
+        "dead_letters": lambda name: (counted[name].dead_lettered, name),
+        "topic": lambda name: (counted[name].topic, name),
+        "rate": lambda name: (rates.of_subscription(name)[0], name),
+        "acks": lambda name: (rates.of_subscription(name)[1], name),
+    }
+    return page_of(counted, query, keys[sort], descending=descending), counted
+
+
+async def _counted(context: Context, names: Sequence[str]) -> dict[str, SubscriptionStatistics]:
+    return {each.subscription: each for each in await context.queue.subscription_statistics(names)}
+
+
+B = TypeVar("B", bound=Backlog)
+
+
+def with_recent(context: Context, records: list[B], seconds: int, name: str = "name") -> list[B]:
+    if seconds:
+        for record in records:
+            record.recent = context.rates.recent_of_subscription(getattr(record, name), seconds)
+    return records
 
 
 def _chosen(one: SubscriptionMetadata, query: SubscriptionQuery) -> bool:
@@ -216,6 +243,7 @@ def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionSt
         options=SUBSCRIPTION.show(one.options) | {name: getattr(one.options, name) for name in READ_ONLY},
         kind=_kind(context, one, present),
         consumers=len(present),
+        names=Names(**context.condition.names.of_subscription(one.name, one.topic)),
         **counts_of(context, counted),
     )
 

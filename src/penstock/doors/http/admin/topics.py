@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -12,6 +12,7 @@ from penstock.broker.model import TopicOptions
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Names, Topic, instant, made_at
+from penstock.doors.http.admin.rings import SECONDS_KEPT
 from penstock.doors.resources import parts_of
 from penstock.engine.port import TopicMetadata
 from penstock.engine.statistics import TopicStatistics
@@ -21,15 +22,22 @@ Labels = dict[str, str]
 Retention = Annotated[float, msgspec.Meta(ge=0, le=1e9, description="Keep acked messages so long.")]
 RetentionBytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 60, description="And at most so many bytes; 0: no cap.")]
 Search = Annotated[str, msgspec.Meta(description="Part of the name.")]
+Choice = TypeVar("Choice")
+Sort = Annotated[Choice, msgspec.Meta(description="With - before it: the largest first.")]
+Recent = Annotated[
+    int,
+    msgspec.Meta(ge=0, le=SECONDS_KEPT, description="With each its rate in so many last seconds, oldest first."),
+]
 
 
 class TopicQuery(Paging, forbid_unknown_fields=True):
     project: Annotated[str, msgspec.Meta(description="Only of this project.")] = ""
     search: Search = ""
-    sort: Annotated[
-        Literal["name", "-name", "messages", "-messages", "rate", "-rate"],
-        msgspec.Meta(description="With - before it: the largest first."),
+    sort: Sort[
+        Literal["name", "-name", "messages", "-messages", "bytes", "-bytes", "rate", "-rate"]
+        | Literal["subscriptions", "-subscriptions", "published", "-published"]
     ] = "name"
+    recent: Recent = 0
 
 
 class TopicPage(msgspec.Struct):
@@ -57,14 +65,25 @@ class TopicChange(msgspec.Struct, forbid_unknown_fields=True):
 async def list_topics(call: Call[TopicQuery, None]) -> TopicPage:
     query, rates = call.query, call.context.rates
     found = [each for each in await call.queue.topics() if chosen(each.name, call.query.project, query.search)]
+    sort = query.sort.removeprefix("-")
+    counted: dict[str, TopicStatistics] = {}
+    if sort in ("subscriptions", "published"):
+        counted = {each.topic: each for each in await call.queue.topic_statistics([each.name for each in found])}
+        found = [each for each in found if each.name in counted]
     keys: dict[str, Any] = {
         "name": lambda each: each.name,
         "messages": lambda each: (each.tail - each.head, each.name),
+        "bytes": lambda each: (each.position - each.head_position, each.name),
         "rate": lambda each: (rates.of_topic(each.name)[0], each.name),
+        "subscriptions": lambda each: (counted[each.name].subscriptions, each.name),
+        "published": lambda each: (counted[each.name].last_publish_at, each.name),
     }
-    sort = query.sort.removeprefix("-")
     page = page_of(found, query, keys[sort], descending=query.sort != sort)
-    return TopicPage(await topic_records(call.context, page.items), page.next_page_token, page.total)
+    records = await topic_records(call.context, page.items)
+    if query.recent:
+        for record in records:
+            record.recent = rates.recent_of_topic(record.name, query.recent)
+    return TopicPage(records, page.next_page_token, page.total)
 
 
 def chosen(name: str, project: str, search: str) -> bool:
