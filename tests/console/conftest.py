@@ -27,6 +27,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+BOXES = """[...document.querySelectorAll('.tile, .panel, .chart, .scroll, header')]
+    .map((each) => Object.values(each.getBoundingClientRect().toJSON()))"""  # where the parts of a page are
 SIZES = {"phone": (375, 812), "laptop": (1280, 800), "wide": (2560, 1440)}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -129,7 +128,7 @@ def test_harm_is_done_after_the_name_was_typed(page: Page, admin: Client, topic:
         admin.get(f"/{what}/{topic}")
 
 
-# ---------------------------------------------------------------------- tokens, and a server that goes and comes
+# ---------------------------------------------------------------------- tokens
 
 
 @pytest.fixture
@@ -161,16 +160,3 @@ def test_a_token_is_asked_for_and_one_that_may_only_read_changes_nothing(
     for label in ("Publish", "Change", "Purge", "Delete"):
         expect(page.get_by_role("button", name=label)).to_have_count(0)
     page.close()
-
-
-def test_the_page_comes_back_when_the_server_does_and_says_so(browser: Browser, tmp_path: Path) -> None:
-    with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=("http",)) as server:
-        page = browser.new_page(base_url=f"http://{server.addresses['http']}")
-        page.goto("/#/overview")
-        expect(page.locator(".connection")).to_have_text("live")
-        server.kill()
-        expect(page.locator(".connection")).to_contain_text("does not answer", timeout=15_000)
-        server.start()
-        expect(page.locator(".connection")).to_have_text("live", timeout=20_000)
-        expect(page.get_by_text("The server was started anew")).to_be_visible()
-        page.close()

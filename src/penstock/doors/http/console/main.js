@@ -21,18 +21,14 @@ const PAGES = [
   ["moves", "Moves", "m"],
   ["server", "Server", "v"],
 ];
-const STATES = {
-  connecting: "connecting",
-  live: "live",
-  lost: "The server does not answer; trying again.",
-  refused: "The server refuses this page.",
-};
+const SENTENCES = { lost: "The server does not answer; trying again.", refused: "The server refuses this page." };
+const KEYS = [["/", "search"], ["↓ ↑", "from row to row"], ["Enter", "open"], ["Esc", "leave the search"], ["p", "pause, go on"]];
 
 class App extends Component {
   state = { hash: location.hash, needsToken: false, help: false };
 
   componentDidMount() {
-    addEventListener("hashchange", () => this.setState({ hash: location.hash }));
+    addEventListener("hashchange", () => this.arrive());
     addEventListener("penstock-token-needed", () => this.setState({ needsToken: true }));
     addEventListener("keydown", (event) => this.key(event));
     live.on("state", () => this.forceUpdate());
@@ -40,23 +36,57 @@ class App extends Component {
     live.start();
   }
 
+  /** Another page begins at its top, and the next key is for it. */
+  arrive() {
+    const [before, after] = [this.state.hash, location.hash].map((hash) => parse(hash).parts.join("/"));
+    this.setState({ hash: location.hash });
+    if (before === after) return;
+    document.querySelector("main").focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("[data-search]")) this.searchKey(event);
+    if (event.target.closest("input, textarea, select, dialog")) return;
     if (event.key === "/") {
       document.querySelector("[data-search]")?.focus();
       event.preventDefault();
     } else if (event.key === "?") {
       this.setState({ help: true });
+    } else if (event.key === "p") {
+      live.pause(!live.paused);
     } else if (event.key === "g") {
       this.went = event.timeStamp;
     } else if (event.timeStamp - (this.went ?? -Infinity) < 1500) {
       const page = PAGES.find(([, , letter]) => letter === event.key);
       if (page) go([page[0]]);
       this.went = undefined;
-    } else if (event.key === "ArrowDown" && document.activeElement === document.body) {
-      document.querySelector("main tbody a, main a.message")?.focus();
-      event.preventDefault();
+    } else if (event.key === "ArrowDown" && document.activeElement.matches("body, main")) {
+      this.toFirstRow(event);
     }
+  }
+
+  searchKey(event) {
+    if (event.key === "ArrowDown" || event.key === "Enter") this.toFirstRow(event);
+    if (event.key === "Escape") event.target.blur();
+  }
+
+  toFirstRow(event) {
+    const first = document.querySelector("main tbody a, main a.message");
+    first?.focus();
+    if (first) event.preventDefault();
+  }
+
+  /** What happened to the connection, over the page, so that nothing on it moves. */
+  notice() {
+    if (SENTENCES[live.state]) return html`<p class="toast bad" role="alert">${SENTENCES[live.state]}</p>`;
+    if (!live.restarted) return null;
+    const seen = () => {
+      live.restarted = false;
+      this.forceUpdate();
+    };
+    return html`<p class="toast" role="status">The server was started anew; what is shown is from the new one. <button type="button" onClick=${seen}>Good</button></p>`;
   }
 
   render(_, { hash, needsToken, help }) {
@@ -67,16 +97,16 @@ class App extends Component {
       <header>
         <a class="brand" href=${format(["overview"])}><img src="/console/icon.svg" alt="" width="22" height="22" />Penstock</a>
         <nav aria-label="Pages">${PAGES.map(([page, label, letter]) => html`<a href=${format([page])} aria-current=${page === here ? "page" : undefined} title=${`g ${letter}`}>${label}</a>`)}</nav>
-        <span class=${`connection ${live.paused ? "paused" : live.state}`} role="status">${live.paused ? "paused" : STATES[live.state]}</span>
+        <span class=${`connection ${live.paused ? "paused" : live.state}`} role="status">${live.paused ? "paused" : live.state}</span>
         <button type="button" class="quiet" aria-label="Keys" onClick=${() => this.setState({ help: true })}>?</button>
       </header>
-      ${live.restarted && html`<p class="notice" role="status">The server was started anew; what is shown is from the new one. <button type="button" onClick=${() => { live.restarted = false; this.forceUpdate(); }}>Good</button></p>`}
       <main id="main" tabindex="-1">${page(here, parts, query)}</main>
+      ${this.notice()}
       ${needsToken && html`<${Dialog} title="This server asks for a token" submit="Go on" onClose=${() => this.setState({ needsToken: false })}
         run=${async (values) => { token.set(values.token); await get("/server"); location.reload(); }}>
         <${Field} label="Token" name="token" type="password" required autofocus hint="One of http_tokens or http_read_tokens; kept until this tab is closed" /><//>`}
       ${help && html`<${Dialog} title="Keys" submit="Close" run=${async () => {}} onClose=${() => this.setState({ help: false })}>
-        <dl class="facts">${[["/", "search"], ["↑ ↓", "from row to row"], ["Enter", "open"], ...PAGES.map(([, label, letter]) => [`g ${letter}`, label.toLowerCase()]), ["?", "this list"]].map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`}`;
+        <dl class="facts">${[...KEYS, ...PAGES.map(([, label, letter]) => [`g ${letter}`, label.toLowerCase()]), ["?", "this list"]].map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`}`;
   }
 }
 

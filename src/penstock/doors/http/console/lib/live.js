@@ -60,6 +60,7 @@ class Live extends EventTarget {
   pause(paused) {
     this.paused = paused;
     this.tell("state", this.state);
+    if (!paused) this.tell("server", this.server); // what came meanwhile is asked for
   }
 
   tell(kind, data) {

@@ -26,9 +26,11 @@ export function go(parts, query) {
   location.hash = format(parts, query);
 }
 
-/** The same place with other parts of its query; the way back stays short. */
-export function refine(query) {
+/** The same place with other parts of its query. The way back stays short, unless this is a step of its own. */
+export function refine(query, { step = false } = {}) {
   const here = parse(location.hash);
-  history.replaceState(null, "", format(here.parts, { ...here.query, ...query }));
+  const next = format(here.parts, { ...here.query, ...query });
+  if (step) history.pushState(null, "", next);
+  else history.replaceState(null, "", next);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }

@@ -3,63 +3,64 @@
 import { get } from "./api.js";
 import { live } from "./live.js";
 
+const KEPT = { 1: 900, 60: 1440 }; // rows, by step in seconds
+
 /** what: server, topic, subscription or door; pick(sample) -> the row of a live sample, by field, or null. */
 export class Samples {
   constructor(what, name, pick) {
     this.what = what;
     this.name = name;
     this.pick = pick;
-    this.fields = [];
-    this.times = [];
-    this.rows = [];
     this.step = 1;
+    this.times = [];
+    this.columns = new Map();
   }
 
   async load(step, signal) {
-    const query = { what: this.what, name: this.name, step, seconds: step === 1 ? 900 : 86400 };
+    const query = { what: this.what, name: this.name, step, seconds: step * KEPT[step] };
     const found = await get("/samples", query, signal);
     const start = Date.parse(found.start) / 1000;
     this.step = step;
-    this.fields = found.fields;
-    this.rows = found.rows;
     this.times = found.rows.map((_, at) => Math.round(start + at * found.step));
-    this.length = step === 1 ? 900 : 1440;
+    this.columns = new Map(found.fields.map((field, place) => [field, found.rows.map((row) => row[place])]));
   }
 
-  /** Take a live sample; whether anything changed. */
+  /** Take a live sample; whether anything changed. The arrays grow where they are: a chart that runs for hours makes no garbage. */
   add(sample) {
-    if (this.step !== 1 || !this.fields.length) return false;
+    if (this.step !== 1 || !this.columns.size) return false;
     const at = Math.round(Date.parse(sample.at) / 1000);
-    if (this.times.length && at <= this.times[this.times.length - 1]) return false;
+    if (at <= this.last("times")) return false;
     const row = this.pick(sample);
-    this.times = [...this.times.slice(-this.length + 1), at];
-    this.rows = [...this.rows.slice(-this.length + 1), this.fields.map((field) => row?.[field] ?? 0)];
+    this.times.push(at);
+    for (const [field, values] of this.columns) values.push(row?.[field] ?? 0);
+    if (this.times.length > KEPT[1]) for (const values of [this.times, ...this.columns.values()]) values.shift();
     return true;
   }
 
   values(field) {
-    const place = this.fields.indexOf(field);
-    return this.rows.map((row) => (place < 0 ? 0 : row[place]));
+    return this.columns.get(field) ?? this.times.map(() => 0);
   }
 
   last(field) {
-    const place = this.fields.indexOf(field);
-    return this.rows.length && place >= 0 ? this.rows[this.rows.length - 1][place] : 0;
+    return (field === "times" ? this.times : this.values(field)).at(-1) ?? 0;
   }
 }
 
-/** Samples for a component: loaded when it begins, followed while it is there. */
-export function follow(component, samples, step = () => 1) {
+/** Samples for a component: loaded when it begins and when the server is back, followed while it is there. */
+export function follow(component, all, step = () => 1) {
+  const many = [all].flat();
   const load = () =>
-    samples
-      .load(step(), component.controller?.signal)
-      .then(() => !component.gone && component.setState({ sampled: samples.times.length }))
+    Promise.all(many.map((samples) => samples.load(step(), component.controller?.signal)))
+      .then(() => !component.gone && component.setState({ sampled: Date.now() }))
       .catch(() => {}); // the view itself says that the server is away
   load();
   component.ends.push(live.on("server", load));
   component.ends.push(
-    live.on("sample", (sample) => samples.add(sample) && component.setState({ sampled: sample.at })),
+    live.on("sample", (sample) => {
+      const changed = many.map((samples) => samples.add(sample));
+      if (changed.some(Boolean)) component.setState({ sampled: sample.at });
+    }),
   );
-  component.every(60_000, () => step() !== 1 && load());
+  component.every(60_000, () => step() !== 1 && !live.paused && load());
   return load;
 }

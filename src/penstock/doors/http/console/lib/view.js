@@ -66,6 +66,7 @@ export class View extends Component {
     const { data, error } = this.state;
     if (data === null && error === null) return html`<div class="loading" role="status">Loading</div>`;
     if (data === null) return html`<p class="problem" role="alert">${error.message}</p>`;
-    return html`${error && html`<p class="problem" role="alert">${error.message}</p>`}${this.show(data)}`;
+    const said = error && error.status !== 0; // that the server is away is said once, in the frame
+    return html`${said && html`<p class="problem" role="alert">${error.message}</p>`}${this.show(data)}`;
   }
 }

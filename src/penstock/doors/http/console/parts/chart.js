@@ -5,38 +5,48 @@ import { Component, createRef, html } from "../lib/view.js";
 
 const WRITE = { rate, bytes, duration, count: short };
 const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
+const WINDOWS = { 900: [60, 120, 300, 600, 900], 86400: [3600, 7200, 21600, 43200, 86400] }; // what a server that runs for less is shown in
+const HEIGHT = 170;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** The time at a tick: with seconds where less than five minutes are shown. */
+const two = (part) => String(part).padStart(2, "0");
+
+/** The time at a tick: with seconds where less than ten minutes are shown. */
 function clockOf(seconds, plot) {
   const at = new Date(seconds * 1000);
-  const parts = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0"));
-  return (plot.scales.x.max - plot.scales.x.min < 300 ? parts : parts.slice(0, 2)).join(":");
+  const parts = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two);
+  return (plot.scales.x.max - plot.scales.x.min < 600 ? parts : parts.slice(0, 2)).join(":");
 }
 
-/** Properties: title, unit (rate, bytes, duration, count), times, lines: [{label, colour, values}]. */
+/** Properties: title, unit (rate, bytes, duration, count), seconds shown, times, lines: [{label, colour, values}]. */
 export class Chart extends Component {
   place = createRef();
+  state = { at: null }; // the sample under the pointer
 
   componentDidMount() {
     this.draw();
     this.observer = new ResizeObserver(() => {
       const width = this.place.current?.clientWidth;
-      if (width && this.plot && width !== this.plot.width) this.plot.setSize({ width, height: this.height() });
+      if (width && this.plot && width !== this.plot.width) this.plot.setSize({ width, height: HEIGHT });
     });
     this.observer.observe(this.place.current);
     this.recolour = () => this.draw();
     dark.addEventListener("change", this.recolour);
   }
 
+  shouldComponentUpdate(next, state) {
+    this.moved = next.times.at(-1) !== this.drawn || next.times.length !== this.length || next.times !== this.props.times;
+    return this.moved || state.at !== this.state.at || next.lines.length !== this.props.lines.length;
+  }
+
   componentDidUpdate(before) {
-    const labels = (properties) => properties.lines.map((line) => line.label).join();
-    if (labels(before) !== labels(this.props) || before.unit !== this.props.unit) this.draw();
-    else this.plot.setData(this.data());
+    if (before.lines.length !== this.props.lines.length || before.unit !== this.props.unit) this.draw();
+    else if (this.moved) this.plot.setData(this.data());
+    this.moved = false;
   }
 
   componentWillUnmount() {
@@ -45,67 +55,82 @@ export class Chart extends Component {
     this.plot?.destroy();
   }
 
-  height() {
-    return this.props.height ?? 190;
+  data() {
+    const { times, lines } = this.props;
+    this.drawn = times.at(-1);
+    this.length = times.length;
+    return [times, ...lines.map((line) => line.values)];
   }
 
-  data() {
-    return [this.props.times, ...this.props.lines.map((line) => line.values)];
+  /** As long as was asked for; less while there is less to show. */
+  range() {
+    const { times, seconds } = this.props;
+    const end = times.at(-1) ?? Math.floor(Date.now() / 1000);
+    const known = end - (times[0] ?? end);
+    return [end - (WINDOWS[seconds]?.find((each) => known <= each) ?? seconds), end];
   }
 
   draw() {
     this.plot?.destroy();
-    const { unit } = this.props;
+    const { unit, lines } = this.props;
     const write = WRITE[unit];
-    const quiet = colour("quiet");
-    const axis = { stroke: quiet, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const options = {
       width: this.place.current.clientWidth,
-      height: this.height(),
-      cursor: { y: false, points: { size: 6 } },
-      legend: { live: true },
-      padding: [8, 12, 0, 4],
-      scales: {
-        x: { range: (_, least, most) => (this.props.seconds ? [most - this.props.seconds, most] : [least, most]) },
-        y: { range: (_, least, most) => [0, most > 0 ? most * 1.08 : 1] },
-      },
+      height: HEIGHT,
+      cursor: { y: false, points: { size: 6 }, sync: { key: "time" } },
+      legend: { show: false },
+      padding: [8, 8, 0, 0],
+      scales: { x: { range: () => this.range() }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [
-        { ...axis, size: 26, gap: 4, space: 70, values: (plot, values) => values.map((value) => clockOf(value, plot)) },
-        { ...axis, size: 62, gap: 4, incrs: unit === "bytes" ? POWERS : undefined, values: (_, values) => values.map((value) => write(value)) },
+        { ...axis, size: 24, gap: 4, space: 70, values: (plot, values) => values.map((value) => clockOf(value, plot)) },
+        { ...axis, size: 58, gap: 4, space: 34, incrs: unit === "bytes" ? POWERS : undefined, values: (_, values) => values.map((value) => write(value)) },
       ],
       series: [
-        { label: "at", value: "{HH}:{mm}:{ss}" },
-        ...this.props.lines.map((line) => ({
-          label: line.label,
+        {},
+        ...lines.map((line) => ({
           stroke: colour(line.colour),
+          fill: lines.length === 1 ? `${colour(line.colour)}1f` : undefined,
           width: 1.5,
-          points: { show: false },
-          value: (_, value) => (value === null || value === undefined ? "" : write(value)),
+          points: { show: (plot) => plot.data[0].length === 1 },
         })),
       ],
+      hooks: { setCursor: [(plot) => this.point(plot.cursor.idx ?? null)] },
     };
     this.plot = new window.uPlot(options, this.data(), this.place.current);
   }
 
-  render({ title, lines, unit, times }) {
-    const write = WRITE[unit];
-    const last = times.length - 1;
-    const now = lines.map((line) => `${line.label} ${last < 0 ? "none" : write(line.values[last] ?? 0)}`).join(", ");
-    return html`<figure class="chart" role="img" aria-label=${`${title}: ${now}`}>
-      <figcaption>${title}</figcaption>
-      <div class="plot" ref=${this.place} style=${{ minHeight: `${this.height() + 28}px` }}></div>
+  point(at) {
+    if (at !== this.state.at) this.setState({ at });
+  }
+
+  render({ title, lines, unit, times }, { at }) {
+    const place = at !== null && at < times.length ? at : times.length - 1;
+    const write = (line) => (place < 0 ? "" : WRITE[unit](line.values[place] ?? 0));
+    const now = lines.map((line) => `${line.label} ${write(line) || "not known yet"}`).join(", ");
+    return html`<figure class="chart">
+      <figcaption><strong>${title}</strong>${at !== null && place >= 0 && html` <time>${new Date(times[place] * 1000).toTimeString().slice(0, 8)}</time>`}
+        <span class="legend">${lines.map((line) => html`<span class=${line.colour}>${line.label} <b>${write(line)}</b></span>`)}</span>
+      </figcaption>
+      <div class="plot" ref=${this.place} role="img" aria-label=${`${title}: ${now}`} style=${{ minHeight: `${HEIGHT}px` }}></div>
+      ${!times.length && html`<p class="empty">No samples yet.</p>`}
     </figure>`;
   }
 }
 
-/** A small line without axes, for tables. */
-export function Sparkline({ values, label }) {
-  const width = 90;
-  const height = 20;
-  const most = Math.max(...values, 1e-9);
-  const step = values.length > 1 ? width / (values.length - 1) : width;
-  const points = values.map((value, at) => `${(at * step).toFixed(1)},${(height - 1 - (value / most) * (height - 2)).toFixed(1)}`);
-  return html`<svg class="sparkline" viewBox="0 0 ${width} ${height}" role="img" aria-label=${label}>
-    ${points.length > 1 && html`<polyline points=${points.join(" ")} />`}
+const SPARK = { width: 90, height: 20, most: 60 };
+
+/** A small line without axes, for tables: the last minute, now at the right. */
+export function Sparkline({ values = [], label }) {
+  const { width, height, most } = SPARK;
+  const shown = values.slice(-most);
+  const highest = Math.max(...shown, 1e-9);
+  const x = (at) => width - 1 - (shown.length - 1 - at) * ((width - 2) / (most - 1));
+  const y = (value) => height - 1.5 - (value / highest) * (height - 3);
+  const points = shown.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);
+  const busy = shown.some(Boolean);
+  return html`<svg class="sparkline" viewBox="0 0 ${width} ${height}" role="img" aria-label=${busy ? `${label}: at most ${rate(highest)}` : `${label}: none`}>
+    <polyline class="base" points=${`1,${height - 1.5} ${width - 1},${height - 1.5}`} />
+    ${busy && html`<polygon points=${`${x(0)},${height - 1} ${points.join(" ")} ${width - 1},${height - 1}`} /><polyline points=${points.join(" ")} />`}
   </svg>`;
 }

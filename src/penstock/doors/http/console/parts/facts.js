@@ -18,7 +18,7 @@ export function Copy({ text }) {
   return html`<button type="button" class="copy" aria-label=${`Copy ${text}`} onClick=${copy}>copy</button>`;
 }
 
-const CLIENTS = { pubsub: "Google Pub/Sub", azure: "Azure Queue", text: "text protocol", python: "Python", spark: "Spark" };
+export const CLIENTS = { pubsub: "Google Pub/Sub", azure: "Azure Queue", text: "Text", python: "Python", spark: "Spark" };
 
 /** How clients of each kind call a topic. */
 export function DoorNames({ names }) {
@@ -36,4 +36,11 @@ export function Tile({ label, value, hint, alert }) {
 export function Labels({ labels }) {
   const entries = Object.entries(labels ?? {});
   return entries.length ? entries.map(([name, value]) => html`<span class="tag">${name}${value && `=${value}`}</span> `) : null;
+}
+
+/** One of a few, as buttons side by side. options: [[value, label], ...] */
+export function Segments({ label, value, options, onChoose }) {
+  return html`<div class="segments" role="group" aria-label=${label}>
+    ${options.map(([each, text]) => html`<button type="button" aria-pressed=${each === value} onClick=${() => onChoose(each)}>${text}</button>`)}
+  </div>`;
 }

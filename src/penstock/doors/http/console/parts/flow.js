@@ -1,59 +1,87 @@
-// The picture of the flow: doors -> the log -> topics -> subscriptions -> where dead letters go. Widths by rate.
+// The picture of the flow: doors -> topics -> subscriptions -> where messages go. Pipes as wide as their rate.
 
-import { rate, short } from "../lib/format.js";
-import { format } from "../lib/route.js";
-import { html } from "../lib/view.js";
+import { Component, createRef, html } from "../lib/view.js";
 
-const WIDTH = 1000;
-const ROW = 46;
-const BOX = 34;
-const COLUMNS = [0, 230, 520, 810]; // where doors, topics, subscriptions and dead letters begin
-const WIDE = 180;
+const ROW = 50;
+const BOX = 38;
+const WIDEST = 26; // of all pipes at one side of a box together
+const NARROWEST = 560; // below it the picture is scrolled
+const SHARES = [0.14, 0.23, 0.27, 0.2]; // of the width, for the boxes of each column
 
-/** doors: [{name, in, out}], topics: [{name, label, rate}], subscriptions: [{name, label, topic, rate, backlog, stuck, dead}]. */
-export function Flow({ doors, topics, subscriptions }) {
-  const dead = [...new Set(subscriptions.map((each) => each.dead).filter(Boolean))];
-  const rows = Math.max(doors.length, topics.length, subscriptions.length, dead.length, 1);
-  const height = rows * ROW + 16;
-  const middle = (column, at) => 8 + ((rows - column.length) * ROW) / 2 + at * ROW + BOX / 2;
-  const most = Math.max(1, ...doors.map((each) => each.in), ...topics.map((each) => each.rate), ...subscriptions.map((each) => each.rate));
-  const width = (value) => (value > 0 ? 1.5 + 14 * Math.sqrt(value / most) : 1);
-  const bus = 205;
-  return html`<svg class="flow" viewBox="0 0 ${WIDTH} ${height}" role="group" aria-label="How messages flow: doors, topics, subscriptions, dead letters">
-    <line class="bus" x1=${bus} x2=${bus} y1="8" y2=${height - 8} />
-    ${doors.map((door, at) => {
-      const y = middle(doors, at);
-      return html`<path class=${door.in > 0 ? "pipe on" : "pipe"} stroke-width=${width(door.in)} d="M${COLUMNS[0] + 160},${y} H${bus}" />
-        <${Box} x=${COLUMNS[0]} y=${y} wide=${160} label=${door.name} note=${`in ${rate(door.in)}, out ${rate(door.out)}`} href=${format(["server"])} />`;
-    })}
-    ${topics.map((topic, at) => {
-      const y = middle(topics, at);
-      return html`<path class=${topic.rate > 0 ? "pipe on" : "pipe"} stroke-width=${width(topic.rate)} d="M${bus},${y} H${COLUMNS[1]}" />
-        <${Box} x=${COLUMNS[1]} y=${y} wide=${WIDE} label=${topic.label} note=${rate(topic.rate)} href=${format(["topics", topic.name])} />`;
-    })}
-    ${subscriptions.map((each, at) => {
-      const from = topics.findIndex((topic) => topic.name === each.topic);
-      const y = middle(subscriptions, at);
-      const kind = each.stuck ? "pipe stuck" : each.rate > 0 ? "pipe on" : "pipe";
-      return html`${from >= 0 && html`<path class=${kind} stroke-width=${width(each.rate)} d=${curve(COLUMNS[1] + WIDE, middle(topics, from), COLUMNS[2], y)} />`}
-        ${each.dead && html`<path class="pipe dead" d=${curve(COLUMNS[2] + WIDE, y, COLUMNS[3], middle(dead, dead.indexOf(each.dead)))} />`}
-        <${Box} x=${COLUMNS[2]} y=${y} wide=${WIDE} label=${each.label} stuck=${each.stuck}
-          note=${`${rate(each.rate)}, ${short(each.backlog)} waiting`} href=${format(["subscriptions", each.name])} />`;
-    })}
-    ${dead.map((name, at) => html`<${Box} x=${COLUMNS[3]} y=${middle(dead, at)} wide=${WIDE} label=${name.slice(name.lastIndexOf("/") + 1)} note="dead letters" href=${format(["topics", name])} />`)}
-  </svg>`;
+/**
+ * columns: four lists of boxes {key, label, note, href, stuck}; pipes: [{from, to, rate, stuck, dead}], between keys.
+ * Boxes are links in the page, so that their text is cut where it ends and every one can be reached by the keyboard.
+ */
+export class Flow extends Component {
+  place = createRef();
+  state = { width: 0 };
+
+  componentDidMount() {
+    this.observer = new ResizeObserver(() => this.setState({ width: this.place.current.clientWidth }));
+    this.observer.observe(this.place.current);
+  }
+
+  componentWillUnmount() {
+    this.observer.disconnect();
+  }
+
+  render({ columns, pipes, titles }, { width }) {
+    const { boxes, paths, height, wide, lefts } = arrange(columns, pipes, Math.max(width, NARROWEST));
+    return html`<div class="flow" ref=${this.place} role="group" aria-label="How messages flow" tabindex="0">
+      <div class="flow-inner" style=${{ width: `${wide}px`, height: `${height}px` }}>
+        ${width > 0 && html`
+          <svg width=${wide} height=${height} aria-hidden="true">${paths.map((path) => html`<path key=${path.key} class=${path.kind} stroke-width=${path.width} d=${path.line} />`)}</svg>
+          ${titles.map((title, at) => html`<span class="flow-title" style=${{ left: `${lefts[at]}px` }}>${title}</span>`)}
+          ${boxes.map((box) => html`<a key=${box.key} class=${box.stuck ? "box stuck" : "box"} href=${box.href} title=${`${box.label}: ${box.note}`}
+            style=${{ left: `${box.left}px`, top: `${box.top}px`, width: `${box.wide}px`, height: `${BOX}px` }}><span>${box.label}</span><small>${box.note}</small></a>`)}`}
+      </div>
+    </div>`;
+  }
 }
 
-function curve(x1, y1, x2, y2) {
-  const between = (x1 + x2) / 2;
-  return `M${x1},${y1} C${between},${y1} ${between},${y2} ${x2},${y2}`;
+/** Where every box and pipe is. A pure function of what flows and of the width. */
+export function arrange(columns, pipes, wide) {
+  const top = 22; // of the titles
+  const rows = Math.max(1, ...columns.map((column) => column.length));
+  const height = top + rows * ROW;
+  const widths = SHARES.map((share) => Math.min(share * wide, 330));
+  const gap = (wide - widths.reduce((sum, each) => sum + each, 0)) / (SHARES.length - 1);
+  const lefts = widths.map((_, at) => widths.slice(0, at).reduce((sum, each) => sum + each + gap, 0));
+  const boxes = columns.flatMap((column, at) =>
+    column.map((box, row) => ({ ...box, left: lefts[at], wide: widths[at], top: top + ((rows - column.length) * ROW) / 2 + row * ROW + (ROW - BOX) / 2 })),
+  );
+  const byKey = new Map(boxes.map((box) => [box.key, box]));
+  const drawn = pipes.filter((pipe) => byKey.has(pipe.from) && byKey.has(pipe.to));
+  return { boxes, paths: connect(drawn, byKey), height, wide, lefts };
 }
 
-function Box({ x, y, wide, label, note, href, stuck }) {
-  const text = label.length > 24 ? `${label.slice(0, 22)}…` : label;
-  return html`<a href=${href} class=${stuck ? "box stuck" : "box"}><title>${label}</title>
-    <rect x=${x} y=${y - BOX / 2} width=${wide} height=${BOX} rx="6" />
-    <text x=${x + 10} y=${y - 3}>${text}</text>
-    <text class="note" x=${x + 10} y=${y + 11}>${note}</text>
-  </a>`;
+/** Pipes side by side where they leave and enter a box, in the order of their other ends. */
+function connect(pipes, byKey) {
+  const ends = new Map(); // key and side -> pipes
+  const at = (key, side) => ends.get(key + side) ?? ends.set(key + side, []).get(key + side);
+  for (const pipe of pipes) {
+    at(pipe.from, ">").push(pipe);
+    at(pipe.to, "<").push(pipe);
+  }
+  const most = Math.max(1e-9, ...[...ends.values()].map((all) => all.reduce((sum, each) => sum + each.rate, 0)));
+  const width = (pipe) => Math.max(pipe.stuck ? 3 : pipe.rate > 0 ? 1.5 : 1, (WIDEST * pipe.rate) / most);
+  const places = new Map(pipes.map((pipe) => [pipe, {}]));
+  for (const [key, all] of ends) {
+    const box = byKey.get(key.slice(0, -1));
+    const side = key.at(-1);
+    const other = (pipe) => byKey.get(side === ">" ? pipe.to : pipe.from).top;
+    let y = box.top + BOX / 2 - all.reduce((sum, each) => sum + width(each), 0) / 2;
+    for (const pipe of all.toSorted((a, b) => other(a) - other(b))) {
+      places.get(pipe)[side] = y + width(pipe) / 2;
+      y += width(pipe);
+    }
+  }
+  return pipes.map((pipe) => {
+    const [from, to, { ">": y1, "<": y2 }] = [byKey.get(pipe.from), byKey.get(pipe.to), places.get(pipe)];
+    const [x1, x2] = [from.left + from.wide, to.left];
+    const between = (x1 + x2) / 2;
+    const kind = `pipe${pipe.stuck ? " stuck" : pipe.rate > 0 ? " on" : ""}${pipe.dead ? " dead" : ""}`;
+    const line = `M${x1.toFixed(1)},${y1.toFixed(1)} C${between.toFixed(1)},${y1.toFixed(1)} ${between.toFixed(1)},${y2.toFixed(1)} ${x2.toFixed(1)},${y2.toFixed(1)}`;
+    return { key: `${pipe.from} ${pipe.to}`, kind, width: width(pipe).toFixed(1), line };
+  });
 }

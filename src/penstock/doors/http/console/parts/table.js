@@ -3,21 +3,22 @@
 import { html } from "../lib/view.js";
 
 /**
- * columns: [{name, label, number, sort, cell(row)}]; sort: "name" or "-name"; onSort(name); href(row) leads on.
- * A row is a link as well, so that it can be opened in another tab.
+ * columns: [{label, number, wide, minor, sort, cell(row)}], minor ones not on a phone; sort: "name" or "-name";
+ * onSort(sort); href(row) leads on. A row is a link as well, so that it can be opened in another tab.
  */
-export function Table({ columns, rows, sort = "", onSort, href, empty, label, keyOf = (row) => row.name }) {
+export function Table({ columns, rows, sort = "", onSort, href, empty, label, compact, keyOf = (row) => row.name }) {
   if (!rows.length) return html`<p class="empty">${empty}</p>`;
+  const kind = (column) => [column.number && "number", column.wide && "wide", column.minor && "minor"].filter(Boolean).join(" ");
   return html`<div class="scroll" tabindex="-1">
-    <table aria-label=${label} onKeyDown=${(event) => walk(event, "tbody tr a:first-of-type")}>
+    <table class=${compact ? "compact" : ""} aria-label=${label} onKeyDown=${(event) => walk(event, "tbody tr a:first-of-type")}>
       <thead>
-        <tr>${columns.map((column) => html`<${Header} column=${column} sort=${sort} onSort=${onSort} />`)}</tr>
+        <tr>${columns.map((column) => html`<${Header} kind=${kind(column)} column=${column} sort=${sort} onSort=${onSort} />`)}</tr>
       </thead>
       <tbody>
         ${rows.map(
           (row) => html`<tr key=${keyOf(row)} data-href=${href ? href(row) : undefined} onClick=${href ? follow : undefined}>
             ${columns.map(
-              (column, at) => html`<td class=${column.number ? "number" : column.wide ? "wide" : ""} data-label=${column.label}>
+              (column, at) => html`<td class=${kind(column)} data-label=${column.label}>
                 ${at === 0 && href ? html`<a href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}
               </td>`,
             )}
@@ -28,19 +29,18 @@ export function Table({ columns, rows, sort = "", onSort, href, empty, label, ke
   </div>`;
 }
 
-function Header({ column, sort, onSort }) {
-  const kind = column.number ? "number" : "";
+function Header({ column, kind, sort, onSort }) {
   if (!column.sort || !onSort) return html`<th scope="col" class=${kind}>${column.label}</th>`;
   const down = sort === `-${column.sort}`;
   const on = down || sort === column.sort;
   const next = on ? (down ? column.sort : `-${column.sort}`) : column.number ? `-${column.sort}` : column.sort;
   return html`<th scope="col" class=${kind} aria-sort=${on ? (down ? "descending" : "ascending") : "none"}>
-    <button type="button" class="sort" onClick=${() => onSort(next)}>${column.label}<span aria-hidden="true">${on ? (down ? " ↓" : " ↑") : ""}</span></button>
+    <button type="button" class="sort" onClick=${() => onSort(next)}>${column.label}<span class="arrow" aria-hidden="true">${on ? (down ? "↓" : "↑") : ""}</span></button>
   </th>`;
 }
 
 function follow(event) {
-  if (event.target.closest("a, button, input")) return;
+  if (event.target.closest("a, button, input") || getSelection().toString()) return;
   location.hash = event.currentTarget.dataset.href;
 }
 
@@ -63,9 +63,9 @@ export function Search({ value, onSearch, label = "Search by name" }) {
 }
 
 export function Pager({ total, shown, first, onFirst, next, onNext }) {
-  if (total <= shown && first) return html`<p class="pager quiet">${total} in all</p>`;
+  if (total <= shown && first) return html`<p class="pager quiet">${total.toLocaleString("en-US")} in all</p>`;
   return html`<p class="pager">
-    <span class="quiet">${shown} of ${total}</span>
+    <span class="quiet">${shown.toLocaleString("en-US")} of ${total.toLocaleString("en-US")}</span>
     <button type="button" disabled=${first} onClick=${onFirst}>First page</button>
     <button type="button" disabled=${!next} onClick=${onNext}>Next page</button>
   </p>`;

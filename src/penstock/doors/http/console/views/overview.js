@@ -1,104 +1,122 @@
-// The first page: what the server does now, and where messages go.
+// The first page: what the server does now, through which doors, and where messages go.
 
 import { get } from "../lib/api.js";
-import { bytes, count, duration, rate, short, shownName } from "../lib/format.js";
+import { bytes, count, duration, rate, short } from "../lib/format.js";
 import { live } from "../lib/live.js";
-import { refine } from "../lib/route.js";
+import { format, refine } from "../lib/route.js";
 import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
-import { Tile } from "../parts/facts.js";
+import { Segments, Tile } from "../parts/facts.js";
 import { Flow } from "../parts/flow.js";
+import { Table } from "../parts/table.js";
+import { picture, SHOWN, STUCK_SECONDS } from "./picture.js";
 
-const SHOWN = 8; // busiest topics and subscriptions in the picture
-const STUCK_SECONDS = 60; // the oldest message waits longer than this and nothing is acked
+const RANGES = { "15m": { label: "15 minutes", step: 1, seconds: 900 }, "24h": { label: "24 hours", step: 60, seconds: 86_400 } };
+const DOORS = { pubsub: "c1", azure: "c2", text: "c3", flight: "c4", http: "c6" };
 
 export class Overview extends View {
   samples = new Samples("server", "", (sample) => sample.server);
+  doors = [];
 
-  componentDidMount() {
-    super.componentDidMount();
-    this.again = follow(this, this.samples, () => this.step());
+  get range() {
+    return RANGES[this.props.query.range] ?? RANGES["15m"];
   }
 
   componentDidUpdate(before) {
-    if (before.query.range !== this.props.query.range) this.again();
-  }
-
-  step() {
-    return this.props.query.range === "24h" ? 60 : 1;
+    if (before.query.range !== this.props.query.range) this.again?.();
   }
 
   async load(signal) {
-    const [statistics, topics, subscriptions, server] = await Promise.all([
+    const [statistics, server, topics, busy, oldest] = await Promise.all([
       get("/statistics", {}, signal),
-      get("/topics", { sort: "-rate", page_size: SHOWN }, signal),
-      get("/subscriptions", { sort: "-backlog", page_size: 100 }, signal),
       get("/server", {}, signal),
+      get("/topics", { sort: "-rate", page_size: SHOWN }, signal),
+      get("/subscriptions", { sort: "-rate", page_size: SHOWN }, signal),
+      get("/subscriptions", { sort: "-oldest", page_size: SHOWN }, signal),
     ]);
-    return { statistics, topics, subscriptions, server };
+    if (!this.again && !this.gone) {
+      const names = Object.keys(DOORS).filter((name) => statistics.doors[name] && server.doors.some((door) => door.name === name && door.address));
+      this.doors = names.map((name) => new Samples("door", name, (sample) => sample.doors[name]));
+      this.again = follow(this, [this.samples, ...this.doors], () => this.range.step);
+    }
+    return { statistics, server, topics, busy, oldest };
   }
 
-  show({ statistics, topics, subscriptions, server }) {
-    const { samples } = this;
-    const lines = (...rows) => rows.map(([label, colour, field]) => ({ label, colour, values: samples.values(field) }));
-    const seconds = this.step() === 1 ? 900 : 86_400;
-    const range = this.props.query.range === "24h" ? "24h" : "15m";
+  show(data) {
+    const { server, topics, busy } = data;
+    const range = RANGES[this.props.query.range] ? this.props.query.range : "15m";
+    const flow = picture(data);
     return html`<section aria-label="Overview">
       <div class="bar">
         <h1>Overview</h1>
-        <div class="segments" role="group" aria-label="Time range">
-          ${[["15m", "15 minutes"], ["24h", "24 hours"]].map(
-            ([value, label]) => html`<button type="button" aria-pressed=${range === value} onClick=${() => refine({ range: value === "15m" ? "" : value })}>${label}</button>`,
-          )}
-        </div>
-        <button type="button" aria-pressed=${live.paused} onClick=${() => live.pause(!live.paused)}>${live.paused ? "Go on" : "Pause"}</button>
+        <${Segments} label="Time range" value=${range} options=${Object.entries(RANGES).map(([value, { label }]) => [value, label])}
+          onChoose=${(value) => refine({ range: value === "15m" ? "" : value })} />
+        <button type="button" class="pause" aria-pressed=${live.paused} onClick=${() => live.pause(!live.paused)}>${live.paused ? "Go on" : "Pause"}</button>
       </div>
-      <div class="tiles">
-        <${Tile} label="Published" value=${rate(samples.last("published"))} hint=${`${count(statistics.published.total)} since the start`} />
-        <${Tile} label="Delivered" value=${rate(samples.last("delivered"))} hint=${`${count(statistics.delivered.total)} since the start`} />
-        <${Tile} label="Acked" value=${rate(samples.last("acked"))} hint=${`${count(statistics.acked.total)} since the start`} />
-        <${Tile} label="Backlog" value=${short(statistics.backlog_messages)} hint=${`${count(statistics.in_flight_messages)} in flight`} />
-        <${Tile} label="Oldest waits" value=${duration(statistics.oldest_age_seconds)} />
-        <${Tile} label="Dead letters" value=${short(statistics.dead_lettered.total)} hint="since the start" alert=${statistics.dead_lettered.per_second > 0} />
-        <${Tile} label="Commit p99" value=${duration(statistics.commits.p99_seconds)} hint=${`${rate(statistics.commits.per_second)}, p50 ${duration(statistics.commits.p50_seconds)}`} />
-        <${Tile} label="Disk" value=${bytes(server.journal.bytes + server.journal.wal_bytes)} hint=${server.journal.free_bytes === null ? "in memory" : `${bytes(server.journal.free_bytes)} free`} />
-        <${Tile} label="Memory" value=${bytes(statistics.memory_bytes)} hint=${`CPU ${Math.round(statistics.cpu * 100)} %`} />
+      ${tiles(data)}
+      <div class="panel"><h2>Flow</h2>
+        ${topics.total ? html`<${Flow} ...${flow} />
+          <p class="quiet small">The mean of ten seconds. ${flow.cut && html`The busiest of ${count(topics.total)} <a href=${format(["topics"], { sort: "-rate" })}>topics</a> and ${count(busy.total)} <a href=${format(["subscriptions"], { sort: "-rate" })}>subscriptions</a>. `}
+          ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
+        : html`<p class="empty">There are no topics yet. A publisher makes one, or <a href=${format(["topics"], { do: "new" })}>you do</a>.</p>`}
       </div>
-      <div class="panel"><h2>Flow</h2>${picture(statistics, topics.topics, subscriptions.subscriptions, server)}</div>
-      <div class="charts">
-        <${Chart} title="Messages a second" unit="rate" seconds=${seconds} times=${samples.times}
-          lines=${lines(["published", "c1", "published"], ["delivered", "c2", "delivered"], ["acked", "c3", "acked"], ["returned", "c4", "returned"], ["dead-lettered", "c5", "dead_lettered"])} />
-        <${Chart} title="Backlog" unit="count" seconds=${seconds} times=${samples.times} lines=${lines(["waiting", "c1", "backlog_messages"], ["in flight", "c2", "in_flight_messages"])} />
-        <${Chart} title="Commit latency" unit="duration" seconds=${seconds} times=${samples.times} lines=${lines(["p50", "c2", "commit_p50_seconds"], ["p99", "c4", "commit_p99_seconds"])} />
-        <${Chart} title="Oldest message waits" unit="duration" seconds=${seconds} times=${samples.times} lines=${lines(["oldest", "c4", "oldest_age_seconds"])} />
-        <${Chart} title="Memory" unit="bytes" seconds=${seconds} times=${samples.times} lines=${lines(["resident", "c1", "memory_bytes"])} />
-        <${Chart} title="Bytes published a second" unit="bytes" seconds=${seconds} times=${samples.times} lines=${lines(["bytes", "c1", "published_bytes"])} />
-      </div>
+      ${this.throughDoors(data, server)}
+      ${this.charts()}
     </section>`;
+  }
+
+  throughDoors({ statistics }, server) {
+    const rows = server.doors.filter((door) => door.address && statistics.doors[door.name]).map((door) => ({ name: door.name, ...statistics.doors[door.name].per_second }));
+    rows.push({
+      name: "all",
+      messages_in: statistics.published.per_second,
+      messages_out: statistics.delivered.per_second,
+      acks: statistics.acked.per_second,
+      returns: statistics.returned.per_second,
+      dead: statistics.dead_lettered.per_second,
+    });
+    const cell = (field) => (row) => rate(row[field] ?? 0);
+    return html`<${Table} label="Rates through each door" rows=${rows} compact columns=${[
+      { label: "Door", cell: (row) => (row.name === "all" ? html`<strong>All</strong>` : row.name) },
+      { label: "Published", number: true, cell: cell("messages_in") },
+      { label: "Delivered", number: true, cell: cell("messages_out") },
+      { label: "Acked", number: true, cell: cell("acks") },
+      { label: "Returned", number: true, cell: cell("returns") },
+      { label: "Dead-lettered", number: true, minor: true, cell: (row) => (row.name === "all" ? rate(row.dead) : html`<span class="quiet" title="The broker moves dead letters, no door does">–</span>`) },
+    ]} />`;
+  }
+
+  charts() {
+    const { samples, doors } = this;
+    const { seconds } = this.range;
+    const lines = (...rows) => rows.map(([label, colour, field]) => ({ label, colour, values: samples.values(field) }));
+    const through = (field) => doors.map((door) => ({ label: door.name, colour: DOORS[door.name], values: door.values(field) }));
+    const chart = (title, unit, shown, times = samples.times) => html`<${Chart} title=${title} unit=${unit} seconds=${seconds} times=${times} lines=${shown} />`;
+    return html`<div class="charts">
+      ${chart("Messages", "rate", lines(["published", "c1", "published"], ["delivered", "c2", "delivered"], ["acked", "c3", "acked"], ["returned", "c4", "returned"], ["dead", "c5", "dead_lettered"]))}
+      ${chart("Waiting", "count", lines(["waiting", "c1", "backlog_messages"], ["in flight", "c2", "in_flight_messages"]))}
+      ${doors.length > 0 && chart("In, by door", "rate", through("messages_in"), doors[0].times)}
+      ${doors.length > 0 && chart("Out, by door", "rate", through("messages_out"), doors[0].times)}
+      ${chart("Commit", "duration", lines(["median", "c2", "commit_p50_seconds"], ["99th percentile", "c4", "commit_p99_seconds"]))}
+      ${chart("Oldest message", "duration", lines(["waits", "c4", "oldest_age_seconds"]))}
+      ${chart("Bytes published a second", "bytes", lines(["bytes", "c1", "published_bytes"]))}
+      ${chart("Memory", "bytes", lines(["resident", "c1", "memory_bytes"]))}
+    </div>`;
   }
 }
 
-function picture(statistics, topics, subscriptions, server) {
-  const usual = server.default_project;
-  const now = live.last;
-  const through = (door, field) => now?.doors[door]?.[field] ?? 0;
-  const doors = server.doors
-    .filter((door) => door.state !== "closed" && door.name !== "http")
-    .map((door) => ({ name: door.name, in: through(door.name, "messages_in"), out: through(door.name, "messages_out") }));
-  const shown = new Set(topics.map((topic) => topic.name));
-  const readers = subscriptions.filter((each) => shown.has(each.topic)).slice(0, SHOWN);
-  if (!topics.length) return html`<p class="empty">There are no topics yet. Publish something, or make one under Topics.</p>`;
-  return html`<${Flow}
-    doors=${doors}
-    topics=${topics.map((topic) => ({ name: topic.name, label: shownName(topic, usual), rate: now?.topics[topic.name]?.published ?? topic.publish_rate }))}
-    subscriptions=${readers.map((each) => ({
-      name: each.name,
-      label: shownName(each, usual),
-      topic: each.topic,
-      rate: each.deliver_rate,
-      backlog: each.backlog_messages,
-      stuck: each.oldest_age_seconds > STUCK_SECONDS && each.ack_rate === 0 && each.backlog_messages > 0,
-      dead: each.options.dead_letter_policy?.dead_letter_topic,
-    }))} />`;
+function tiles({ statistics, server }) {
+  const flowing = (label, { per_second, total }, alert) => html`<${Tile} label=${label} value=${rate(per_second)} hint=${`${count(total)} in all`} alert=${alert && per_second > 0} />`;
+  const { commits, oldest_age_seconds } = statistics;
+  const { journal } = server;
+  return html`<div class="tiles ten">
+    ${flowing("Published", statistics.published)}${flowing("Delivered", statistics.delivered)}${flowing("Acked", statistics.acked)}
+    ${flowing("Returned", statistics.returned)}${flowing("Dead-lettered", statistics.dead_lettered, true)}
+    <${Tile} label="Waiting" value=${short(statistics.backlog_messages)} hint=${`${count(statistics.in_flight_messages)} in flight`} />
+    <${Tile} label="Oldest waits" value=${duration(oldest_age_seconds)} hint=${statistics.backlog_messages ? "since it was published" : "nothing waits"} />
+    <${Tile} label="Commit, 99 %" value=${duration(commits.p99_seconds)} hint=${`median ${duration(commits.p50_seconds)}, ${rate(commits.per_second)}`} />
+    <${Tile} label="Disk" value=${journal.free_bytes === null ? "none" : bytes(journal.bytes + journal.wal_bytes)} hint=${journal.free_bytes === null ? "kept in memory only" : `${bytes(journal.free_bytes)} free`} />
+    <${Tile} label="Memory" value=${bytes(statistics.memory_bytes)} hint=${`CPU ${Math.round(statistics.cpu * 100)} %`} />
+  </div>`;
 }

@@ -38,7 +38,7 @@ export class Server extends View {
         ["Memory", bytes(server.memory_bytes)],
         ["Default project", server.default_project],
       ]} /></div>
-      <h2>Doors</h2>
+      <div class="bar"><h2>Doors</h2></div>
       <${Table} label="Doors" rows=${server.doors} empty="No door is open." columns=${[
         { label: "Door", cell: (door) => door.name },
         { label: "State", cell: (door) => html`<span class=${`state ${door.state}`}>${door.state}</span>` },
