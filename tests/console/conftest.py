@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from penstock.admin.client import Client
 from penstock.text import Client as TextClient
@@ -29,6 +29,7 @@ FLAGS = [
 ]
 BOXES = """[...document.querySelectorAll('.tile, .panel, .chart, .scroll, header')]
     .map((each) => Object.values(each.getBoundingClientRect().toJSON()))"""  # where the parts of a page are
+expect.set_options(timeout=20_000)  # only a failing test waits so long
 SIZES = {"phone": (375, 812), "laptop": (1280, 800), "wide": (2560, 1440)}
 
 

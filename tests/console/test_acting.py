@@ -44,13 +44,16 @@ def test_a_topic_is_made_and_a_wrong_name_is_refused_in_the_servers_words(page: 
 
 
 def test_publish_with_a_template_and_as_often_as_asked(page: Page, admin: Client, topic: str) -> None:
-    page.on("dialog", lambda dialog: dialog.accept("my order"))
     page.goto(f"/#/topics/{topic}")
     page.get_by_role("button", name="Publish").click()
-    page.get_by_label("Body").fill('{"number": {n}}')
+    page.get_by_label("Body", exact=True).fill('{"number": {n}}')
     page.get_by_label("Attributes").fill("kind=order\n__proto__=x")
     page.get_by_label("How many").fill("3")
     submit(page, "Keep as template")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_text("Give the template a name.")
+    page.get_by_label("Name of the template").fill("my order")
+    submit(page, "Keep as template")
+    expect(page.get_by_text("Kept as my order")).to_be_visible()
     submit(page, "Publish")
     expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("3 messages published, from offset 10 on.")
     submit(page, "Close")
@@ -58,8 +61,26 @@ def test_publish_with_a_template_and_as_often_as_asked(page: Page, admin: Client
     assert [each["data"] for each in messages] == ['{"number": 1}', '{"number": 2}', '{"number": 3}']
     assert messages[0]["attributes"] == {"kind": "order", "__proto__": "x"}
     page.get_by_role("button", name="Publish").click()
-    page.get_by_label("Template").select_option(label="my order")
-    expect(page.get_by_label("Body")).to_have_value('{"number": {n}}')
+    page.get_by_label("Template", exact=True).select_option(label="my order")
+    expect(page.get_by_label("Body", exact=True)).to_have_value('{"number": {n}}')
+    submit(page, "Forget it")
+    expect(page.get_by_label("Template", exact=True)).to_have_count(0)
+
+
+def test_publishing_at_a_rate_is_stopped(page: Page, admin: Client, topic: str) -> None:
+    page.goto(f"/#/topics/{topic}")
+    page.get_by_role("button", name="Publish").click()
+    page.get_by_label("Body", exact=True).fill("AP8=")
+    page.get_by_label("The body is Base64").check()
+    page.get_by_label("How many").fill("100000")
+    page.get_by_label("A second at most").fill("20")
+    submit(page, "Publish")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("published so far")
+    submit(page, "Stop")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("published, from offset 10 on.")
+    submit(page, "Close")
+    assert 11 <= admin.get(f"/topics/{topic}")["next_offset"] < 2000
+    assert admin.get(f"/topics/{topic}/messages/10")["data_base64"] == "AP8="
 
 
 def test_a_subscription_is_changed(page: Page, admin: Client, topic: str) -> None:
@@ -72,6 +93,17 @@ def test_a_subscription_is_changed(page: Page, admin: Client, topic: str) -> Non
     options = admin.get(f"/subscriptions/{topic}")["options"]
     assert options["ack_deadline_seconds"] == 33
     assert options["dead_letter_policy"]["dead_letter_topic"] == "projects/penstock/topics/orders-dead"
+    page.get_by_role("button", name="Change").click()
+    page.get_by_label("Dead letter topic").fill("")
+    page.get_by_label("Ack deadline (seconds)").fill("9999")
+    submit(page, "Change")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_text(
+        "Ack deadline must be between 1 and 600 seconds"
+    )
+    page.get_by_label("Ack deadline (seconds)").fill("33")
+    submit(page, "Change")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert admin.get(f"/subscriptions/{topic}")["options"]["dead_letter_policy"] is None
 
 
 def test_seek_says_how_many_come_back_before_it_is_done(page: Page, admin: Client, topic: str) -> None:
@@ -89,24 +121,6 @@ def test_seek_says_how_many_come_back_before_it_is_done(page: Page, admin: Clien
     assert admin.get(f"/subscriptions/{topic}")["backlog_messages"] == 10
 
 
-def test_messages_are_moved_with_a_look_before(page: Page, admin: Client, topic: str) -> None:
-    admin.post("/topics", {"name": f"{topic}-to"})
-    page.goto(f"/#/subscriptions/{topic}")
-    page.get_by_role("button", name="Move messages").click()
-    page.get_by_label("To topic").fill(f"{topic}-to")
-    page.get_by_label("Only count, move nothing").check()
-    submit(page, "Go")
-    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("10 messages would be moved")
-    page.get_by_label("Only count, move nothing").uncheck()
-    submit(page, "Go")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Moves")
-    row = page.get_by_role("row").filter(has_text=f"{topic}-to")
-    expect(row).to_contain_text("done")
-    keep(page, "moves-done")
-    assert admin.get(f"/topics/{topic}-to")["messages"] == 10
-    assert admin.get(f"/subscriptions/{topic}")["backlog_messages"] == 0
-
-
 @pytest.mark.parametrize("what", ["topics", "subscriptions"])
 def test_harm_is_done_after_the_name_was_typed(page: Page, admin: Client, topic: str, what: str) -> None:
     page.goto(f"/#/{what}/{topic}")
@@ -121,11 +135,14 @@ def test_harm_is_done_after_the_name_was_typed(page: Page, admin: Client, topic:
     submit(page, "Close")
     assert admin.get(f"/subscriptions/{topic}")["backlog_messages"] == 0
     page.get_by_role("button", name="Delete").click()
+    if what == "subscriptions":
+        page.get_by_label("The topic as well").uncheck()
     page.get_by_role("dialog").get_by_role("textbox").fill(topic)
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Topics" if what == "topics" else "Subscriptions")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topics" if what == "topics" else "Queues")
     with pytest.raises(NotFoundError):
         admin.get(f"/{what}/{topic}")
+    assert what == "topics" or admin.get(f"/topics/{topic}")["id"] == topic
 
 
 # ---------------------------------------------------------------------- tokens

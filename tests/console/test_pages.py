@@ -21,6 +21,7 @@ PAGES = {
     "subscription": (f"#/subscriptions/{SUBSCRIPTION}", "Subscription billing"),
     "queues": ("#/queues", "Queues"),
     "moves": ("#/moves", "Moves"),
+    "snapshots": ("#/snapshots", "Snapshots"),
     "server": ("#/server", "Server"),
 }
 LOOKS = [{"size": size, "scheme": scheme} for size in SIZES for scheme in ("light", "dark")]

@@ -242,7 +242,7 @@ def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionSt
         detached=one.detached,
         options=SUBSCRIPTION.show(one.options) | {name: getattr(one.options, name) for name in READ_ONLY},
         kind=_kind(context, one, present),
-        consumers=len(present),
+        consumers=sum(each.kind != "cursor" for each in present),
         names=Names(**context.condition.names.of_subscription(one.name, one.topic)),
         **counts_of(context, counted),
     )

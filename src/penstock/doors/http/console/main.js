@@ -10,6 +10,7 @@ import { Messages } from "./views/messages.js";
 import { Moves } from "./views/moves.js";
 import { Overview } from "./views/overview.js";
 import { Server } from "./views/server.js";
+import { Snapshots } from "./views/snapshots.js";
 import { Subscription } from "./views/subscription.js";
 import { Topic } from "./views/topic.js";
 
@@ -19,6 +20,7 @@ const PAGES = [
   ["subscriptions", "Subscriptions", "s"],
   ["queues", "Queues", "q"],
   ["moves", "Moves", "m"],
+  ["snapshots", "Snapshots", "n"],
   ["server", "Server", "v"],
 ];
 const SENTENCES = { lost: "The server does not answer; trying again.", refused: "The server refuses this page." };
@@ -120,6 +122,7 @@ function page(here, parts, query) {
   if (here === "subscriptions") return html`<${Subscriptions} key="subscriptions" query=${query} />`;
   if (here === "queues") return html`<${Queues} key="queues" query=${query} />`;
   if (here === "moves") return html`<${Moves} query=${query} />`;
+  if (here === "snapshots") return html`<${Snapshots} query=${query} />`;
   if (here === "server") return html`<${Server} query=${query} />`;
   return html`<p class="problem">There is no such page. <a href=${format(["overview"])}>To the overview</a></p>`;
 }

@@ -34,3 +34,14 @@ export function refine(query, { step = false } = {}) {
   else history.replaceState(null, "", next);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
+
+/**
+ * What somebody typed as a place among messages: an offset, so many before the end (-100), so long ago (-10m), or an
+ * instant; a time without a zone is the reader's own.
+ */
+export function readPlace(text) {
+  const given = text.trim();
+  if (/^-?\d+$/.test(given)) return { from: given };
+  const local = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(:\d\d(\.\d+)?)?)$/.exec(given);
+  return { at: local ? new Date(`${local[1]}T${local[2]}`).toISOString() : given };
+}

@@ -20,16 +20,24 @@ export class Dialog extends Component {
     this.props.onClose(done);
   }
 
-  async submit(event) {
+  submit(event) {
     event.preventDefault();
+    return this.attempt(async (values) => {
+      const sentence = await this.props.run(values);
+      if (sentence) this.setState({ done: sentence });
+      else this.close(true);
+    });
+  }
+
+  /** Do something with what is filled in; what is refused is shown. */
+  async attempt(act) {
     this.setState({ busy: true, error: null });
     try {
-      const values = Object.fromEntries(new FormData(this.form.current));
-      const sentence = await this.props.run(values);
-      if (sentence) this.setState({ busy: false, done: sentence });
-      else this.close(true);
+      await act(Object.fromEntries(new FormData(this.form.current)));
     } catch (error) {
-      this.setState({ busy: false, error: error.message });
+      this.setState({ error: error.message });
+    } finally {
+      this.setState({ busy: false });
     }
   }
 
@@ -49,7 +57,7 @@ export class Dialog extends Component {
         ${done && html`<p class="good" role="status">${done}</p>`}
         <div class="buttons">
           ${extra?.(this)}
-          <button type="button" onClick=${() => this.close(Boolean(done))}>${done ? "Close" : "Cancel"}</button>
+          <button type="button" onClick=${() => this.close(Boolean(done))}>${done || busy ? "Close" : "Cancel"}</button>
           ${!done && html`<button type="submit" class=${danger ? "danger" : "primary"} disabled=${held}>${busy ? "Working" : submit}</button>`}
         </div>
       </form>

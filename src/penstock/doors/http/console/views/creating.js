@@ -21,12 +21,14 @@ export function CreateTopic({ onClose }) {
     await post("/topics", {
       name: values.name,
       retention_seconds: number(values.retention) ?? 0,
+      retention_bytes: number(values.bytes) ?? 0,
       labels: readLabels(values.labels),
     });
   };
   return html`<${Dialog} title="New topic" submit="Make it" run=${run} onClose=${onClose}>
     <${Field} label="Name" name="name" required autofocus hint="A short name, or projects/PROJECT/topics/NAME" />
     <${Field} label="Keep acked messages for (seconds)" name="retention" type="number" min="0" hint="Empty: as the server does" />
+    <${Field} label="And at most (bytes)" name="bytes" type="number" min="0" hint="Empty: as the server does" />
     <${Field} label="Labels" name="labels" hint="name=value, name=value" />
   <//>`;
 }
@@ -51,7 +53,11 @@ export function CreateSubscription({ topic, onClose }) {
 }
 
 export function ChangeSubscription({ subscription, onClose }) {
-  const run = async (values) => void (await patch(path("subscriptions", subscription.name), { options: readOptions(values) }));
+  const run = async (values) => {
+    const options = changedOptions(subscription.options, values);
+    if (!Object.keys(options).length) return "Nothing was changed.";
+    await patch(path("subscriptions", subscription.name), { options });
+  };
   return html`<${Dialog} title=${`Change ${subscription.id}`} submit="Change" run=${run} onClose=${onClose}>
     <${OptionFields} options=${subscription.options} />
   <//>`;
@@ -59,51 +65,72 @@ export function ChangeSubscription({ subscription, onClose }) {
 
 export function ChangeTopic({ topic, onClose }) {
   const run = async (values) => {
-    await patch(path("topics", topic.name), { retention_seconds: number(values.retention) ?? 0, labels: readLabels(values.labels) });
+    await patch(path("topics", topic.name), { retention_seconds: number(values.retention) ?? 0, retention_bytes: number(values.bytes) ?? 0, labels: readLabels(values.labels) });
   };
   return html`<${Dialog} title=${`Change ${topic.id}`} submit="Change" run=${run} onClose=${onClose}>
-    <${Field} label="Keep acked messages for (seconds)" name="retention" type="number" min="0" value=${topic.retention_seconds} />
+    <${Field} label="Keep acked messages for (seconds)" name="retention" type="number" min="0" value=${topic.retention_seconds} hint="0: as the server does" />
+    <${Field} label="And at most (bytes)" name="bytes" type="number" min="0" value=${topic.retention_bytes} hint="0: as the server does" />
     <${Field} label="Labels" name="labels" value=${writeLabels(topic.labels)} hint="name=value, name=value" />
   <//>`;
 }
 
+/** The fields of the form, each with the option it stands for; a part of an option has a dot in its name. */
+const FIELDS = [
+  ["ack_deadline_seconds", "Ack deadline (seconds)", { type: "number", step: "any" }],
+  ["message_retention_duration", "Keep unacked for (seconds)", { type: "number", min: "0", step: "any", hint: "0: without limit" }],
+  ["filter", "Filter", { hint: 'attributes.kind = "order"' }],
+  ["dead_letter_policy.dead_letter_topic", "Dead letter topic", {}],
+  ["dead_letter_policy.max_delivery_attempts", "Attempts before that", { type: "number" }],
+  ["retry_policy.minimum_backoff", "Least backoff (seconds)", { type: "number", min: "0", step: "any" }],
+  ["retry_policy.maximum_backoff", "Most backoff (seconds)", { type: "number", min: "0", step: "any" }],
+  ["flow_control.max_messages", "At most in flight (messages)", { type: "number" }],
+  ["flow_control.max_bytes", "At most in flight (bytes)", { type: "number" }],
+  ["expiration_policy.ttl", "Delete when unused for (seconds)", { type: "number", min: "0", step: "any" }],
+  ["labels", "Labels", { hint: "name=value, name=value" }],
+];
+const CHECKS = [
+  ["enable_message_ordering", "In the order of their keys"],
+  ["enable_exactly_once_delivery", "Exactly once"],
+  ["retain_acked_messages", "Keep acked messages too"],
+];
+/** What takes an option away, where leaving it out means: as it was. */
+const CLEARED = { dead_letter_policy: { dead_letter_topic: "" }, retry_policy: { minimum_backoff: 0, maximum_backoff: 0 }, expiration_policy: { ttl: 0 } };
+
+function shown(options, name) {
+  const [whole, part] = name.split(".");
+  const value = part ? options[whole]?.[part] : options[whole];
+  return name === "labels" ? writeLabels(value) : String(value ?? "");
+}
+
 function OptionFields({ options }) {
-  const retry = options.retry_policy ?? {};
-  const dead = options.dead_letter_policy ?? {};
   return html`<div class="columns">
-    <${Field} label="Ack deadline (seconds)" name="ack_deadline_seconds" type="number" min="1" max="600" value=${options.ack_deadline_seconds} />
-    <${Field} label="Keep unacked for (seconds)" name="message_retention_duration" type="number" min="0" value=${options.message_retention_duration} />
-    <${Field} label="Filter" name="filter" value=${options.filter} hint='attributes.kind = "order"' />
-    <${Field} label="Dead letter topic" name="dead_letter_topic" value=${dead.dead_letter_topic} />
-    <${Field} label="Attempts before that" name="max_delivery_attempts" type="number" min="1" max="100" value=${dead.max_delivery_attempts} />
-    <${Field} label="Least backoff (seconds)" name="minimum_backoff" type="number" min="0" step="any" value=${retry.minimum_backoff} />
-    <${Field} label="Most backoff (seconds)" name="maximum_backoff" type="number" min="0" step="any" value=${retry.maximum_backoff} />
-    <${Field} label="Labels" name="labels" value=${writeLabels(options.labels)} hint="name=value, name=value" />
-    <${Check} label="In the order of their keys" name="enable_message_ordering" checked=${options.enable_message_ordering} />
-    <${Check} label="Exactly once" name="enable_exactly_once_delivery" checked=${options.enable_exactly_once_delivery} />
-    <${Check} label="Keep acked messages too" name="retain_acked_messages" checked=${options.retain_acked_messages} />
+    ${FIELDS.map(([name, label, more]) => html`<${Field} label=${label} name=${name} value=${shown(options, name)} ...${more} />`)}
+    ${CHECKS.map(([name, label]) => html`<${Check} label=${label} name=${name} checked=${options[name]} />`)}
   </div>`;
 }
 
 /** What was filled in, by the names the API has; what was left empty is not sent. */
 export function readOptions(values) {
-  const options = {
-    ack_deadline_seconds: number(values.ack_deadline_seconds),
-    message_retention_duration: number(values.message_retention_duration),
-    filter: values.filter ?? "",
-    labels: readLabels(values.labels ?? ""),
-    enable_message_ordering: values.enable_message_ordering === "on",
-    enable_exactly_once_delivery: values.enable_exactly_once_delivery === "on",
-    retain_acked_messages: values.retain_acked_messages === "on",
-  };
-  if (values.minimum_backoff || values.maximum_backoff) {
-    options.retry_policy = { minimum_backoff: number(values.minimum_backoff), maximum_backoff: number(values.maximum_backoff) };
+  const options = {};
+  for (const [name, , { type }] of FIELDS) {
+    const text = (values[name] ?? "").trim();
+    if (!text) continue;
+    const [whole, part] = name.split(".");
+    const value = name === "labels" ? readLabels(text) : type === "number" ? Number(text) : text;
+    if (part) options[whole] = { ...options[whole], [part]: value };
+    else options[whole] = value;
   }
-  if (values.dead_letter_topic) {
-    options.dead_letter_policy = {
-      dead_letter_topic: values.dead_letter_topic,
-      max_delivery_attempts: number(values.max_delivery_attempts),
-    };
-  }
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  for (const [name] of CHECKS) if (values[name] === "on") options[name] = true;
+  return options;
+}
+
+/** Of what was filled in, what is other than it was; what was emptied is taken away. */
+export function changedOptions(before, values) {
+  const now = readOptions(values);
+  const options = {};
+  const wholes = new Set(FIELDS.filter(([name]) => shown(before, name) !== (values[name] ?? "").trim()).map(([name]) => name.split(".")[0]));
+  if (!now.dead_letter_policy?.dead_letter_topic) delete now.dead_letter_policy; // without a topic there is none
+  for (const whole of wholes) options[whole] = now[whole] ?? CLEARED[whole] ?? (whole === "labels" ? {} : whole === "filter" ? "" : 0);
+  for (const [name] of CHECKS) if (Boolean(before[name]) !== (values[name] === "on")) options[name] = values[name] === "on";
+  return options;
 }

@@ -1,26 +1,31 @@
-// Publishing from the page, with templates that the browser keeps, and as often as asked.
+// Publishing from the page, with templates that the browser keeps, as often and as fast as asked.
 
 import { path, post } from "../lib/api.js";
-import { plural } from "../lib/format.js";
+import { count, plural } from "../lib/format.js";
 import { Component, html } from "../lib/view.js";
-import { Area, Choice, Dialog, Field } from "../parts/dialog.js";
+import { Area, Check, Choice, Dialog, Field } from "../parts/dialog.js";
 
 const KEY = "penstock-templates";
 const BATCH = 100;
-const MOST = 100_000;
+const BATCH_BYTES = 4 << 20;
+const MOST = 1_000_000;
+const KEPT = 50;
 
 export function templates() {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(kept) ? kept : [];
+    return Array.isArray(kept) ? kept.filter((each) => typeof each?.name === "string") : [];
   } catch {
     return [];
   }
 }
 
-function keep(template) {
-  const others = templates().filter((each) => each.name !== template.name);
-  localStorage.setItem(KEY, JSON.stringify([template, ...others].slice(0, 50)));
+function keep(all) {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(all.slice(0, KEPT)));
+  } catch {
+    throw new Error("The browser has no room for this template.");
+  }
 }
 
 /** {n} is the number of the message, {now} the instant, {uuid} a random one. */
@@ -38,44 +43,114 @@ export function readAttributes(text) {
   return attributes;
 }
 
+/** crypto.randomUUID is there on secure origins only, and a server in the next room is not one. */
+function uuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 15) | 64;
+  bytes[8] = (bytes[8] & 63) | 128;
+  const hex = Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+const EMPTY = { name: "", data: "", attributes: "", key: "", base64: false, delay: "", ttl: "" };
+
+/** Properties: topic, template: what the form begins with. */
 export class Publish extends Component {
-  state = { template: { data: "", attributes: "", key: "" }, saved: "" };
+  state = { template: { ...EMPTY, ...this.props.template }, known: templates(), sent: null, version: 0 };
+
+  componentWillUnmount() {
+    this.stopped = true;
+  }
+
+  message(values, attributes, number) {
+    const data = fill(values.data, number, new Date().toISOString(), uuid());
+    const body = values.base64 === "on" ? { data_base64: data.replace(/\s+/g, "") } : { data };
+    const message = { ...body, attributes: { ...attributes }, ordering_key: values.key };
+    if (values.delay) message.delay_seconds = Number(values.delay);
+    if (values.ttl) message.ttl_seconds = Number(values.ttl);
+    return message;
+  }
 
   async run(values) {
     const times = Math.min(Math.max(1, Number(values.times) || 1), MOST);
+    const perSecond = Number(values.rate) || 0;
     const attributes = readAttributes(values.attributes);
+    const batch = Math.max(1, Math.min(BATCH, Math.floor(BATCH_BYTES / Math.max(1, values.data.length)), perSecond ? Math.ceil(perSecond / 10) : BATCH));
+    const begun = performance.now();
     let first = null;
-    for (let sent = 0; sent < times; sent += BATCH) {
-      const messages = [];
-      for (let n = sent; n < Math.min(sent + BATCH, times); n += 1) {
-        const now = new Date().toISOString();
-        messages.push({ data: fill(values.data, n + 1, now, crypto.randomUUID()), attributes: { ...attributes }, ordering_key: values.key });
+    let sent = 0;
+    this.stopped = false;
+    this.setState({ sent: times > batch ? 0 : null });
+    while (sent < times && !this.stopped) {
+      const size = Math.min(batch, times - sent);
+      const messages = Array.from({ length: size }, (_, at) => this.message(values, attributes, sent + at + 1));
+      try {
+        const answer = await post(`${path("topics", this.props.topic.name)}/messages`, { messages });
+        first ??= answer.first_offset;
+      } catch (error) {
+        throw sent ? new Error(`${plural(sent, "message")} published, then: ${error.message}`) : error;
       }
-      const answer = await post(`${path("topics", this.props.topic.name)}/messages`, { messages });
-      first ??= answer.first_offset;
+      sent += size;
+      if (times > batch) this.setState({ sent });
+      if (perSecond && sent < times) await this.wait(begun + (sent / perSecond) * 1000 - performance.now());
     }
-    return `${plural(times, "message")} published, from offset ${first} on.`;
+    this.setState({ sent: null });
+    return `${plural(sent, "message")} published, from offset ${count(first)} on.`;
+  }
+
+  wait(milliseconds) {
+    return new Promise((resolve) => {
+      this.wake = resolve;
+      setTimeout(resolve, Math.max(0, milliseconds));
+    });
+  }
+
+  stop() {
+    this.stopped = true;
+    this.wake?.();
   }
 
   save(dialog) {
-    const values = Object.fromEntries(new FormData(dialog.form.current));
-    const name = prompt("Keep this message as a template called:", values.key || "template");
-    if (name) keep({ name, data: values.data, attributes: values.attributes, key: values.key });
-    this.setState({ saved: name ?? "" });
+    return dialog.attempt(async (values) => {
+      const name = values.template.trim();
+      if (!name) throw new Error("Give the template a name.");
+      const { data, attributes, key, delay, ttl } = values;
+      keep([{ name, data, attributes, key, delay, ttl, base64: values.base64 === "on" }, ...templates().filter((each) => each.name !== name)]);
+      this.setState({ known: templates(), saved: name });
+    });
   }
 
-  render({ topic, onClose }, { template }) {
-    const known = templates();
+  choose(at) {
+    const template = { ...EMPTY, ...this.state.known[at] };
+    this.setState({ template, version: this.state.version + 1, saved: "" });
+  }
+
+  forget() {
+    keep(templates().filter((each) => each.name !== this.state.template.name));
+    this.setState({ known: templates(), template: EMPTY, version: this.state.version + 1, saved: "" });
+  }
+
+  render({ topic, onClose }, { template, known, sent, saved, version }) {
+    const chosen = known.some((each) => each.name === template.name);
     return html`<${Dialog} title=${`Publish to ${topic.id}`} submit="Publish" run=${(values) => this.run(values)} onClose=${onClose}
-      extra=${(dialog) => html`<button type="button" onClick=${() => this.save(dialog)}>Keep as template</button>`}>
-      ${known.length > 0 && html`<${Choice} label="Template" onChange=${(event) => this.setState({ template: known[event.target.value] ?? template })}>
-        <option value="">none</option>${known.map((each, at) => html`<option value=${at}>${each.name}</option>`)}<//>`}
-      <div key=${template.name}><${Area} label="Body" name="data" rows="6" value=${template.data} hint="{n} is the number of the message, {now} the time, {uuid} a random id" />
+      extra=${(dialog) => (dialog.state.busy && sent !== null
+        ? html`<button type="button" onClick=${() => this.stop()}>Stop</button>`
+        : html`<button type="button" disabled=${dialog.state.busy} onClick=${() => this.save(dialog)}>Keep as template</button>`)}>
+      ${known.length > 0 && html`<div class="bar"><${Choice} label="Template" onChange=${(event) => this.choose(event.target.value)}>
+        <option value="" selected=${!chosen}>none</option>${known.map((each, at) => html`<option value=${at} selected=${each.name === template.name}>${each.name}</option>`)}<//>
+        ${chosen && html`<button type="button" onClick=${() => this.forget()}>Forget it</button>`}</div>`}
+      <div key=${version}><${Area} label="Body" name="data" rows="6" value=${template.data} hint="{n} is the number of the message, {now} the time, {uuid} a random id" />
+      <${Check} label="The body is Base64" name="base64" checked=${template.base64} />
       <${Area} label="Attributes" name="attributes" rows="2" value=${template.attributes} hint="name=value, one a line" />
       <div class="columns">
         <${Field} label="Ordering key" name="key" value=${template.key} />
+        <${Field} label="Delay (seconds)" name="delay" type="number" min="0" step="any" value=${template.delay} />
+        <${Field} label="Lives for (seconds)" name="ttl" type="number" min="0" step="any" value=${template.ttl} />
+        <${Field} label="Name of the template" name="template" value=${template.name} hint=${saved ? `Kept as ${saved}` : "to keep this form in the browser"} />
         <${Field} label="How many" name="times" type="number" min="1" max=${MOST} value="1" />
+        <${Field} label="A second at most" name="rate" type="number" min="0" step="any" hint="empty: as fast as it goes" />
       </div></div>
+      ${sent !== null && html`<p class="plan" role="status">${plural(sent, "message")} published so far.</p>`}
     <//>`;
   }
 }

@@ -7,12 +7,15 @@ import { format, go } from "../lib/route.js";
 import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
-import { Dialog } from "../parts/dialog.js";
-import { Copy, Facts, Labels, Tile } from "../parts/facts.js";
+import { Check, Dialog } from "../parts/dialog.js";
+import { Copy, DoorNames, Facts, Labels, ReadOnly, Tile } from "../parts/facts.js";
 import { Table } from "../parts/table.js";
+import { Consumers, Cursor, Leases } from "./consumers.js";
 import { ChangeSubscription } from "./creating.js";
 import { Redrive } from "./moves.js";
+import { Publish } from "./publish.js";
 import { Seek } from "./seek.js";
+import { CreateSnapshot } from "./snapshots.js";
 
 const LEASES = 20;
 
@@ -21,34 +24,41 @@ export class Subscription extends View {
     super.componentDidMount();
     this.samples = new Samples("subscription", this.props.name, (sample) => sample.subscriptions[this.props.name]);
     follow(this, this.samples);
-    this.every(1000, () => !live.paused && this.state.data?.leases.total && this.setState({ tick: Date.now() }));
+    this.every(1000, () => !live.paused && (this.state.data?.leases.total || this.state.data?.consumers.total) && this.setState({ tick: Date.now() }));
   }
 
   async load(signal) {
     const here = path("subscriptions", this.props.name);
-    const [subscription, leases, waiting] = await Promise.all([
-      get(here, {}, signal),
+    const subscription = await get(here, {}, signal);
+    const none = Promise.resolve({ messages: [] });
+    const [leases, waiting, consumers, topic] = await Promise.all([
       get(`${here}/leases`, { page_size: LEASES }, signal),
-      get(`${here}/messages`, { max: 10 }, signal),
+      subscription.detached ? none : get(`${here}/messages`, { max: 10, body_bytes: 100 }, signal),
+      get(`${here}/consumers`, {}, signal),
+      subscription.kind === "queue" && !subscription.detached ? get(path("topics", subscription.topic), {}, signal) : null,
     ]);
-    return { subscription, leases, waiting };
+    return { subscription, leases, waiting, consumers, topic };
   }
 
   open(dialog) {
     this.setState({ dialog });
   }
 
-  show({ subscription, leases, waiting }) {
+  show({ subscription, leases, waiting, consumers, topic }) {
     const { samples } = this;
     const line = (label, colour, field) => ({ label, colour, values: samples?.values(field) ?? [] });
     const dead = subscription.options.dead_letter_policy?.dead_letter_topic;
     const change = live.canChange;
     return html`<section aria-label=${`Subscription ${subscription.id}`}>
       <div class="bar">
-        <h1><span class="kind">Subscription</span> ${subscription.id}</h1>
+        <h1><span class="kind">${topic ? "Queue" : "Subscription"}</span> ${subscription.id}</h1>
+        ${!change && html`<${ReadOnly} />`}
+        <a class="button" href=${format(["topics", subscription.topic, "messages"])}>Messages</a>
         ${change && html`
+          ${topic && html`<button type="button" class="primary" onClick=${() => this.open("publish")}>Publish</button>`}
           <button type="button" onClick=${() => this.open("seek")}>Seek</button>
           <button type="button" onClick=${() => this.open("redrive")}>Move messages</button>
+          <button type="button" onClick=${() => this.open("snapshot")}>Snapshot</button>
           <button type="button" onClick=${() => this.open("change")}>Change</button>
           <button type="button" class="danger" onClick=${() => this.open("purge")}>Purge</button>
           <button type="button" class="danger" onClick=${() => this.open("delete")}>Delete</button>`}
@@ -67,18 +77,9 @@ export class Subscription extends View {
         <${Chart} title="Messages a second" unit="rate" seconds=${900} times=${samples?.times ?? []} lines=${[line("delivered", "c2", "delivered"), line("acked", "c3", "acked"), line("returned", "c4", "returned")]} />
         <${Chart} title="Waiting" unit="count" seconds=${900} times=${samples?.times ?? []} lines=${[line("waiting", "c1", "backlog_messages"), line("in flight", "c2", "in_flight_messages")]} />
       </div>
+      <div class="panel"><h2>Who is connected</h2>${consumers.cursor ? html`<${Cursor} cursor=${consumers.cursor} />` : html`<${Consumers} found=${consumers} />`}</div>
       <div class="pair">
-        <div class="panel"><h2>Consumers have now</h2>
-          <${Table} label="Leases" rows=${leases.leases} keyOf=${(lease) => lease.offset} empty="Nothing is leased."
-            href=${(lease) => format(["topics", subscription.topic, "messages"], { from: lease.offset, open: lease.offset })} columns=${[
-              { label: "Offset", cell: (lease) => count(lease.offset) },
-              { label: "Door", cell: (lease) => lease.door ?? "not known" },
-              { label: "Attempt", number: true, cell: (lease) => lease.attempts },
-              { label: "Extended", number: true, cell: (lease) => lease.extensions },
-              { label: "Ends", number: true, cell: (lease) => (lease.deadline ? ago(lease.deadline, Date.now()) : "with its consumer") },
-            ]} />
-          ${leases.total > leases.leases.length && html`<p class="quiet">${count(leases.leases.length)} of ${count(leases.total)}</p>`}
-        </div>
+        <div class="panel"><h2>Consumers have now</h2><${Leases} leases=${leases} topic=${subscription.topic} /></div>
         <div class="panel"><h2>Next to be delivered</h2>
           <${Table} label="What a pull would give" rows=${waiting.messages} keyOf=${(message) => message.offset} empty="Nothing waits."
             href=${(message) => format(["topics", subscription.topic, "messages"], { from: message.offset, open: message.offset })} columns=${[
@@ -88,12 +89,15 @@ export class Subscription extends View {
             ]} />
         </div>
       </div>
-      <div class="panel"><h2>Options</h2><${Facts} rows=${optionRows(subscription)} /></div>
-      ${this.dialog(subscription)}
+      <div class="pair">
+        ${topic && html`<div class="panel"><h2>How clients call it</h2><${DoorNames} names=${topic.names} /></div>`}
+        <div class="panel"><h2>Options</h2><${Facts} rows=${optionRows(subscription)} /></div>
+      </div>
+      ${this.dialog(subscription, topic)}
     </section>`;
   }
 
-  dialog(subscription) {
+  dialog(subscription, topic) {
     const here = path("subscriptions", subscription.name);
     const close = () => {
       this.open(null);
@@ -103,17 +107,23 @@ export class Subscription extends View {
       case "seek":
         return html`<${Seek} subscription=${subscription} onClose=${close} />`;
       case "redrive":
-        return html`<${Redrive} subscription=${subscription} onClose=${close} />`;
+        return html`<${Redrive} title=${`Move what waits in ${subscription.id}`} from=${subscription.name} waiting=${subscription.backlog_messages} onClose=${close} />`;
+      case "publish":
+        return html`<${Publish} topic=${topic} onClose=${close} />`;
+      case "snapshot":
+        return html`<${CreateSnapshot} subscription=${subscription.name} onClose=${close} />`;
       case "change":
         return html`<${ChangeSubscription} subscription=${subscription} onClose=${close} />`;
       case "purge":
-        return html`<${Dialog} title="Purge this subscription" danger submit="Purge" typed=${subscription.id} onClose=${close}
+        return html`<${Dialog} title=${`Purge this ${topic ? "queue" : "subscription"}`} danger submit="Purge" typed=${subscription.id} onClose=${close}
           run=${async () => `${plural((await post(`${here}/purge`)).messages, "message")} will not be delivered any more.`}>
           <p>${plural(subscription.backlog_messages, "message")} (${bytes(subscription.backlog_bytes)}) count as acked. It cannot be taken back.</p><//>`;
       case "delete":
-        return html`<${Dialog} title="Delete this subscription" danger submit="Delete" typed=${subscription.id}
-          onClose=${(done) => (done ? go(["subscriptions"]) : close())} run=${async () => void (await remove(here))}>
-          <p>${plural(subscription.backlog_messages, "message")} will not be delivered to anybody through it. The topic stays.</p><//>`;
+        return html`<${Dialog} title=${`Delete this ${topic ? "queue" : "subscription"}`} danger submit="Delete" typed=${subscription.id}
+          onClose=${(done) => (done ? go([topic ? "queues" : "subscriptions"]) : close())}
+          run=${async (values) => void (await remove(values.whole === "on" ? path("queues", subscription.topic) : here))}>
+          <p>${plural(subscription.backlog_messages, "message")} will not be delivered to anybody through it.${topic ? "" : " The topic stays."}</p>
+          ${topic && html`<${Check} label=${`The topic as well, with ${plural(topic.messages, "message")}${topic.subscriptions > 1 ? ` that ${plural(topic.subscriptions - 1, "other subscription")} read` : ""}`} name="whole" checked=${topic.subscriptions === 1} />`}<//>`;
       default:
         return null;
     }
@@ -137,6 +147,7 @@ function optionRows({ name, created_at, last_used_at, kind, options }) {
     ["Acked ones too", yes(options.retain_acked_messages)],
     ["Backoff", retry && `${duration(retry.minimum_backoff)} to ${duration(retry.maximum_backoff)}`],
     ["Dead letters", dead && `after ${plural(dead.max_delivery_attempts, "attempt")}, to ${dead.dead_letter_topic}`],
+    ["At most in flight", options.flow_control && [options.flow_control.max_messages && plural(options.flow_control.max_messages, "message"), options.flow_control.max_bytes && bytes(options.flow_control.max_bytes)].filter(Boolean).join(", ")],
     ["Deleted when unused for", options.expiration_policy && duration(options.expiration_policy.ttl)],
     ["Labels", Object.keys(options.labels ?? {}).length ? html`<${Labels} labels=${options.labels} />` : ""],
   ];

@@ -8,9 +8,11 @@ import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
 import { Dialog } from "../parts/dialog.js";
-import { DoorNames, Facts, Labels, Tile } from "../parts/facts.js";
+import { DoorNames, Facts, Labels, ReadOnly, Tile } from "../parts/facts.js";
 import { Table } from "../parts/table.js";
+import { Cursors } from "./consumers.js";
 import { ChangeTopic, CreateSubscription } from "./creating.js";
+import { RedriveOf } from "./moves.js";
 import { Publish } from "./publish.js";
 
 export class Topic extends View {
@@ -21,26 +23,29 @@ export class Topic extends View {
   }
 
   async load(signal) {
-    const [topic, readers] = await Promise.all([
+    const [topic, readers, { cursors }] = await Promise.all([
       get(path("topics", this.props.name), {}, signal),
       get("/subscriptions", { topic: this.props.name, page_size: 100 }, signal),
+      get("/cursors", { topic: this.props.name, page_size: 100 }, signal),
     ]);
-    return { topic, readers };
+    return { topic, readers, cursors };
   }
 
   open(dialog) {
     this.setState({ dialog });
   }
 
-  show({ topic, readers }) {
+  show({ topic, readers, cursors }) {
     const { samples } = this;
     return html`<section aria-label=${`Topic ${topic.id}`}>
       <div class="bar">
         <h1><span class="kind">Topic</span> ${topic.id}</h1>
-        <a class="button" href=${format(["topics", topic.name, "messages"], { from: -50 })}>Messages</a>
+        <a class="button" href=${format(["topics", topic.name, "messages"])}>Messages</a>
+        ${!live.canChange && html`<${ReadOnly} />`}
         ${live.canChange && html`
           <button type="button" class="primary" onClick=${() => this.open("publish")}>Publish</button>
           <button type="button" onClick=${() => this.open("subscribe")}>New subscription</button>
+          <button type="button" onClick=${() => this.open("move")}>Move messages</button>
           <button type="button" onClick=${() => this.open("change")}>Change</button>
           <button type="button" class="danger" onClick=${() => this.open("purge")}>Purge</button>
           <button type="button" class="danger" onClick=${() => this.open("delete")}>Delete</button>`}
@@ -69,12 +74,15 @@ export class Topic extends View {
         href=${(each) => format(["subscriptions", each.name])} columns=${[
           { label: "Subscription", cell: (each) => each.id },
           { label: "Kind", cell: (each) => each.kind },
+          { label: "Connected", number: true, cell: (each) => count(each.consumers) },
           { label: "Waiting", number: true, cell: (each) => count(each.backlog_messages) },
           { label: "In flight", number: true, cell: (each) => count(each.in_flight_messages) },
           { label: "Oldest", number: true, cell: (each) => duration(each.oldest_age_seconds) },
           { label: "Delivered", number: true, cell: (each) => rate(each.deliver_rate) },
           { label: "Acked", number: true, cell: (each) => rate(each.ack_rate) },
         ]} />
+      ${readers.total > readers.subscriptions.length && html`<p class="quiet">${count(readers.subscriptions.length)} of ${count(readers.total)}</p>`}
+      ${cursors.length > 0 && html`<h2>Readers of the log</h2><${Cursors} cursors=${cursors} />`}
       ${this.dialog(topic, readers)}
     </section>`;
   }
@@ -89,12 +97,14 @@ export class Topic extends View {
         return html`<${Publish} topic=${topic} onClose=${close} />`;
       case "subscribe":
         return html`<${CreateSubscription} topic=${topic.name} onClose=${close} />`;
+      case "move":
+        return html`<${RedriveOf} topic=${topic} title=${`Move messages of ${topic.id}`} onClose=${close} />`;
       case "change":
         return html`<${ChangeTopic} topic=${topic} onClose=${close} />`;
       case "purge":
-        return html`<${Dialog} title="Purge all subscriptions of this topic" danger submit="Purge" typed=${topic.id} onClose=${close}
+        return html`<${Dialog} title="Purge this topic" danger submit="Purge" typed=${topic.id} onClose=${close}
           run=${async () => `${plural((await post(`${path("topics", topic.name)}/purge`)).messages, "message")} will not be delivered any more.`}>
-          <p>All that waits counts as acked, on ${plural(readers.total, "subscription")}. It cannot be taken back.</p><//>`;
+          <p>All ${plural(topic.messages, "message")} (${bytes(topic.bytes)}) are forgotten; on ${plural(readers.total, "subscription")} they count as acked. It cannot be taken back.</p><//>`;
       case "delete":
         return html`<${Dialog} title="Delete this topic" danger submit="Delete" typed=${topic.id} onClose=${(done) => (done ? go(["topics"]) : close())}
           run=${async () => void (await remove(path("topics", topic.name)))}>

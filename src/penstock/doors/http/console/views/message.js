@@ -1,0 +1,121 @@
+// One message: its body in every form, its attributes, its story, and what can be done with it.
+
+import { get, path } from "../lib/api.js";
+import { ago, base64, bodyOf, bytes, clock, count, hexLines, jsonPieces, prettyJson } from "../lib/format.js";
+import { live } from "../lib/live.js";
+import { refine } from "../lib/route.js";
+import { Component, html } from "../lib/view.js";
+import { Copy, Facts } from "../parts/facts.js";
+import { RedriveOf } from "./moves.js";
+import { Publish } from "./publish.js";
+
+const SHOWN = 256 << 10; // characters of a body
+const KINDS = { AVRO: "avro", PROTOCOL_BUFFER: "protobuf" };
+
+export class Message extends Component {
+  state = { message: null, story: null, error: null, dialog: null };
+
+  componentDidMount() {
+    this.load();
+    this.end = live.on("server", () => this.load());
+  }
+
+  componentWillUnmount() {
+    this.gone = true;
+    this.end();
+  }
+
+  async load() {
+    const here = path("topics", this.props.topic.name, "messages", this.props.offset);
+    const [message, story] = await Promise.allSettled([get(here, { decode: "true" }), get(`${here}/story`)]);
+    if (this.gone) return;
+    this.setState({
+      message: message.value ?? this.state.message,
+      error: message.reason?.message ?? null,
+      story: story.value ?? { events: [], sentence: story.reason?.message ?? "" },
+    });
+  }
+
+  render({ topic, offset, shownAs }, { message, story, error }) {
+    return html`<article class="panel detail" aria-label=${`Message ${offset}`}>
+      <div class="bar"><h2>Offset ${count(Number(offset))}</h2>
+        ${message && live.canChange && html`
+          <button type="button" onClick=${() => this.setState({ dialog: "publish" })}>Publish again</button>
+          <button type="button" onClick=${() => this.setState({ dialog: "move" })}>Move this one</button>`}
+        <button type="button" aria-label="Close" onClick=${() => refine({ open: "" })}>Close</button></div>
+      ${error && html`<p class="problem" role="alert">${error}</p>`}
+      ${message && html`<${Facts} rows=${[
+        ["Id", html`<code>${message.id}</code> <${Copy} text=${message.id} />`],
+        ["Published", `${clock(message.publish_time)} (${ago(message.publish_time, Date.now())})`],
+        ["Size", bytes(message.size)],
+        ["Ordering key", message.ordering_key],
+        ["Delayed until", message.visible_at && clock(message.visible_at)],
+        ["Lives until", message.expires_at && clock(message.expires_at)],
+        ["Schema", message.decoded && html`<code>${message.decoded.schema}</code> ${message.decoded.revision}`],
+      ]} />
+      ${Object.keys(message.attributes).length > 0 && html`<h3>Attributes</h3><${Facts} rows=${Object.entries(message.attributes).map(([name, value]) => [name, html`<code>${value}</code>`])} />`}
+      <${Body} key=${message.id} message=${message} shownAs=${shownAs} />`}
+      <h3>Story</h3>
+      ${story && html`<ol class="story">${story.events.map((event) => html`<li><time>${clock(event.at)}</time> ${event.sentence}</li>`)}</ol><p class="quiet">${story.sentence}</p>`}
+      ${message && this.dialog(topic, message)}
+    </article>`;
+  }
+
+  dialog(topic, message) {
+    const close = () => {
+      this.setState({ dialog: null });
+      this.load();
+    };
+    if (this.state.dialog === "publish") return html`<${Publish} topic=${topic} template=${templateOf(message)} onClose=${close} />`;
+    if (this.state.dialog === "move") return html`<${RedriveOf} topic=${topic} ids=${[message.id]} title=${`Move message ${count(message.offset)}`} onClose=${close} />`;
+    return null;
+  }
+}
+
+/** The message as a form that publishes it again. */
+function templateOf(message) {
+  const attributes = Object.entries(message.attributes).map(([name, value]) => `${name}=${value}`).join("\n");
+  const isText = message.data !== undefined;
+  return { data: isText ? message.data : message.data_base64, base64: !isText, attributes, key: message.ordering_key };
+}
+
+class Body extends Component {
+  constructor(properties) {
+    super(properties);
+    const { message } = properties;
+    const { decoded } = message;
+    this.forms = {}; // label -> how it is written, each made when it is first looked at
+    if (decoded && decoded.text !== null && decoded.encoding === "BINARY") this.forms[KINDS[decoded.kind] ?? "schema"] = () => coloured(prettyJson(decoded.text) ?? decoded.text);
+    const pretty = message.data === undefined ? null : prettyJson(message.data);
+    if (pretty !== null) this.forms.json = () => coloured(pretty);
+    if (message.data !== undefined) this.forms.text = () => cut(message.data);
+    this.forms.hex = () => hexLines(bodyOf(message)).join("\n");
+    this.forms.base64 = () => cut(base64(bodyOf(message)));
+  }
+
+  save() {
+    const place = URL.createObjectURL(new Blob([bodyOf(this.props.message)]));
+    const link = Object.assign(document.createElement("a"), { href: place, download: `message-${this.props.message.offset}` });
+    link.click();
+    URL.revokeObjectURL(place);
+  }
+
+  render({ message, shownAs }) {
+    const names = Object.keys(this.forms);
+    const as = names.includes(shownAs) ? shownAs : names[0];
+    return html`<div class="bar"><h3>Body</h3>
+        <button type="button" class="quiet" onClick=${() => this.save()}>Save</button>
+        <div class="segments" role="group" aria-label="Show the body as">${names.map((name) => html`<button type="button" aria-pressed=${as === name} onClick=${() => refine({ as: name })}>${name}</button>`)}</div></div>
+      ${message.decoded?.problem && html`<p class="problem">${message.decoded.problem}</p>`}
+      <pre class="body" tabindex="0">${this.forms[as]()}</pre>`;
+  }
+}
+
+function cut(text) {
+  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)}\n... ${count(text.length - SHOWN)} characters more: Save has all of them`;
+}
+
+function coloured(pretty) {
+  if (pretty.length > SHOWN) return cut(pretty);
+  return jsonPieces(pretty).map(({ kind, text }) => (kind === "mark" ? text : html`<span class=${`json-${kind}`}>${text}</span>`));
+}

@@ -1,0 +1,64 @@
+"""Who is connected and has messages, as the page of a subscription shows real clients."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from google.cloud import pubsub_v1
+from playwright.sync_api import Page, expect
+from pyarrow import flight
+
+from penstock.admin.client import Client
+from penstock.text import Client as TextClient
+from tests.console.actions import address, make_topic
+from tests.console.conftest import keep
+from tests.server_process import SECONDS, ServerProcess
+
+
+def test_streams_and_what_they_have(
+    page: Page, admin: Client, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
+    admin.post("/queues", {"name": "watched"})
+    held = threading.Event()
+    with pubsub_v1.SubscriberClient() as subscriber, TextClient(server.addresses["text"]) as text:
+        flow = pubsub_v1.types.FlowControl(max_messages=1)
+        name = "projects/penstock/subscriptions/watched"
+        listening = subscriber.subscribe(name, lambda message: held.wait(SECONDS) or message.ack(), flow_control=flow)
+        page.goto(address("subscriptions", name))
+        expect(page.get_by_role("heading", level=1)).to_have_text("Queue watched")
+        consumers = page.get_by_role("table", name="Consumers").get_by_role("row")
+        expect(consumers.filter(has_text="pubsub")).to_contain_text("open stream")
+        text.send_many("watched", [b"1", b"2"])
+        leases = page.get_by_role("table", name="Leases").locator("tbody tr")
+        expect(leases.filter(has_text="pubsub")).to_have_count(1)
+        messages = text.consume("watched")
+        assert next(messages)
+        expect(consumers.filter(has_text="connection 127.0.0.1:")).to_contain_text("text")
+        expect(leases.filter(has_text="connection 127.0.0.1:")).to_contain_text("with its consumer")
+        ends = leases.filter(has_text="pubsub").locator("td").last
+        expect(ends).to_contain_text("in ")
+        expect(ends).not_to_have_text(ends.text_content() or "")
+        keep(page, "consumers")
+        messages.close()
+        held.set()
+        listening.cancel()
+        listening.result(SECONDS)
+        expect(page.get_by_text("Nobody is connected, and nobody has messages.")).to_be_visible()
+
+
+def test_a_cursor_with_its_lag_and_its_last_batch(page: Page, admin: Client, server: ServerProcess) -> None:
+    make_topic(admin, "read", [{"data": "x"}] * 30)
+    with flight.connect(f"grpc://{server.addresses['flight']}") as reader:
+        for kind, offset in (("cursor.open", 0), ("cursor.advance", 20)):
+            body = json.dumps({"name": "nightly", "offsets": {"read": offset}}).encode()
+            list(reader.do_action(flight.Action(kind, body)))
+    page.goto(address("topics", "read"))
+    row = page.get_by_role("table", name="Cursors").get_by_role("row").filter(has_text="nightly")
+    expect(row).to_contain_text("10 messages")
+    expect(row).to_contain_text("20 messages, 0 to 20")
+    row.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Subscription nightly")
+    expect(page.get_by_text("10 messages, 10 B")).to_be_visible()

@@ -1,0 +1,130 @@
+"""Messages in the browser: found by offset, time and condition, and shown in every form without losing a digit."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import fastavro
+from playwright.sync_api import Page, expect
+
+from penstock.admin.client import Client
+from tests.console.actions import address, make_topic, press, said, submit
+from tests.console.conftest import keep
+
+AVRO = {"type": "record", "name": "Reading", "fields": [{"name": "id", "type": "long"}]}
+PROTO = 'syntax = "proto3"; message State { string name = 1; int64 post_code = 2; }'
+STATE = b"\x0a\x06Alaska\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+ODD = "projects/odd/topics/a~b+c%2Fd.e"
+
+
+def test_bodies_are_decoded_by_the_schema_of_their_topic(page: Page, admin: Client) -> None:
+    schemas = [
+        {"name": "reading", "type": "AVRO", "definition": json.dumps(AVRO)},
+        {"name": "state", "type": "PROTOCOL_BUFFER", "definition": PROTO},
+    ]
+    topics = [
+        {"name": f"{each}s", "pubsub": {"schema_settings": {"schema": each, "encoding": "BINARY"}}}
+        for each in ("reading", "state")
+    ]
+    admin.post("/topology", {"schemas": schemas, "topics": topics})
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(AVRO), {"id": 2**63 - 1})
+    for topic, data in (("readings", body.getvalue()), ("readings", b"no avro here"), ("states", STATE)):
+        message = {"data_base64": base64.b64encode(data).decode()}
+        admin.post(f"/topics/{topic}/messages", {"messages": [message]})
+    page.goto(address("topics", "readings", "/messages?open=0"))
+    detail = page.get_by_role("article")
+    expect(detail.get_by_role("button", name="avro")).to_have_attribute("aria-pressed", "true")
+    expect(detail.locator("pre .json-number")).to_have_text("9223372036854775807")
+    keep(page, "avro")
+    page.goto(address("topics", "readings", "/messages?open=1"))
+    expect(detail.locator(".problem")).to_have_text("The body does not fit the schema.")
+    page.goto(address("topics", "states", "/messages?open=0"))
+    expect(detail.locator("pre")).to_contain_text('"post_code": "9223372036854775807"')
+    detail.get_by_role("button", name="base64").click()
+    expect(detail.locator("pre")).to_have_text(base64.b64encode(STATE).decode())
+
+
+def test_numbers_that_no_computer_has_are_shown_as_they_were_sent(page: Page, admin: Client) -> None:
+    make_topic(admin, "numbers", [{"data": '{"a": 1e400, "b": 12345678901234567890, "c": -0, "d": 1.50}'}])
+    page.goto(address("topics", "numbers", "/messages?open=0"))
+    expect(page.locator("pre .json-number")).to_have_text(["1e400", "12345678901234567890", "-0", "1.50"])
+
+
+def test_a_body_of_ten_megabytes_is_shown_in_part_and_saved_whole(page: Page, admin: Client, tmp_path: Path) -> None:
+    body = json.dumps({"rows": ["x" * 90] * 95_000})
+    make_topic(admin, "large", [{"data": "small"}, {"data": body}])
+    page.goto(address("topics", "large", "/messages?from=0"))
+    expect(page.locator("a.message .offset")).to_have_text(["0", "1"])
+    page.locator("a.message").nth(1).click()
+    detail = page.get_by_role("article")
+    expect(detail.locator("pre")).to_contain_text("characters more: Save has all of them", timeout=15_000)
+    with page.expect_download() as saved:
+        detail.get_by_role("button", name="Save").click()
+    saved.value.save_as(tmp_path / "body")
+    assert (tmp_path / "body").read_text() == body
+
+
+def test_by_offset_by_time_older_newer_and_latest(page: Page, admin: Client) -> None:
+    make_topic(admin, "paged", [{"data": f"{each}"} for each in range(250)])
+    offsets = page.locator("a.message .offset")
+    page.goto(address("topics", "paged", "/messages"))
+    expect(offsets.first).to_have_text("249")
+    page.get_by_role("button", name="Older").click()
+    expect(offsets.first).to_have_text("149")
+    page.get_by_role("button", name="Newer").click()
+    expect(offsets.first).to_have_text("150")
+    page.get_by_label("From", exact=True).fill("7")
+    page.get_by_role("button", name="Show").click()
+    expect(offsets.first).to_have_text("7")
+    page.get_by_label("or time").fill("2020-01-01T10:00:00")
+    page.get_by_role("button", name="Show").click()
+    expect(offsets.first).to_have_text("0")
+    page.get_by_label("From", exact=True).fill("yesterday")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("alert")).to_contain_text("at ")
+    page.get_by_role("button", name="Latest").click()
+    expect(offsets.first).to_have_text("249")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_search_reaches_what_is_not_on_the_page(page: Page, admin: Client) -> None:
+    make_topic(admin, "wide", [{"data": f"row {each}"} for each in range(600)])
+    page.goto(address("topics", "wide", "/messages?from=500&text=row+3"))
+    expect(page.get_by_text("Nothing here matches.")).to_be_visible()
+    page.get_by_role("button", name="Search the whole topic").click()
+    expect(page.get_by_text("111 messages found")).to_be_visible()
+    page.locator("a.message").nth(1).click()
+    expect(page.get_by_role("article", name="Message 30")).to_be_visible()
+    page.get_by_label("Text", exact=True).fill("row 599")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("a.message .offset")).to_have_text(["599"])
+
+
+def test_a_name_with_odd_characters_goes_everywhere(page: Page, admin: Client) -> None:
+    make_topic(admin, ODD, [{"data": "x"}], "projects/odd/subscriptions/s")
+    page.goto("/#/topics?project=odd")
+    page.get_by_role("link", name="odd/a~b+c%2Fd.e").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topic a~b+c%2Fd.e")
+    page.get_by_role("link", name="Messages").click()
+    expect(page.locator("a.message .offset")).to_have_text(["0"])
+    page.locator("a.message").click()
+    press(page, "Publish again")
+    expect(page.get_by_label("Body", exact=True)).to_have_value("x")
+    submit(page, "Publish")
+    expect(said(page)).to_have_text("1 message published, from offset 1 on.")
+
+
+def test_the_story_says_what_is_no_longer_known(page: Page, admin: Client) -> None:
+    make_topic(admin, "told", [{"data": "x"}], "told-sub")
+    (delivery,) = admin.post("/subscriptions/told-sub/pull", {"max_messages": 1})["deliveries"]
+    admin.post("/subscriptions/told-sub/ack", {"receipts": [delivery["receipt"]]})
+    page.goto(address("topics", "told", "/messages?open=0"))
+    story = page.locator(".story li")
+    expect(story).to_have_count(3)
+    expect(story.nth(1)).to_contain_text("Delivered to told-sub through the http door")
+    expect(story.nth(2)).to_contain_text("Acked by told-sub.")
+    expect(page.get_by_role("article")).to_contain_text("what was before is not kept.")

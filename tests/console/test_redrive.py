@@ -1,0 +1,110 @@
+"""Dead letters go back: one, those that match, all; with a rate, progress, and what was moved, left and unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from penstock.admin.client import Client
+from tests.console.actions import address, make_dead_letters, make_topic, press, said, submit
+from tests.console.conftest import keep
+from tests.server_process import ServerProcess
+
+
+def backlogs(admin: Client, name: str) -> tuple[int, int]:
+    """Of the dead letters, and of the subscription that they go back to."""
+    dead, work = (admin.get(f"/subscriptions/{name}-{end}") for end in ("dead-keep", "work"))
+    return dead["backlog_messages"], work["backlog_messages"]
+
+
+def test_one_then_those_that_match_then_all(page: Page, admin: Client) -> None:
+    make_dead_letters(admin, "letters", 10)
+    page.goto(address("topics", "letters-dead", "/messages?from=0&open=3"))
+    expect(
+        page.get_by_role("article").get_by_text("CloudPubSubDeadLetterSourceSubscription", exact=True)
+    ).to_be_visible()
+    press(page, "Move this one")
+    submit(page, "Only count")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("1 message would be moved (1 to letters)")
+    submit(page, "Move")
+    expect(said(page)).to_have_text("1 message moved, 0 left, 0 unknown.")
+    submit(page, "Close")
+    assert backlogs(admin, "letters") == (9, 1)
+
+    page.goto(address("subscriptions", "letters-dead-keep"))
+    press(page, "Move messages")
+    page.get_by_label("Which").select_option(label="Those that match")
+    page.get_by_label("Attributes").fill('attributes.kind = "even"')
+    page.get_by_label("Text", exact=True).fill("m4")
+    submit(page, "Only count")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("1 message would be moved")
+    page.get_by_label("Text", exact=True).fill("")
+    submit(page, "Move")
+    expect(said(page)).to_contain_text("5 messages moved, 4 left")
+    keep(page, "redrive")
+    submit(page, "Close")
+    assert backlogs(admin, "letters") == (4, 6)
+
+    press(page, "Move messages")
+    submit(page, "Move")
+    expect(said(page)).to_have_text("4 messages moved, 0 left, 0 unknown.")
+    submit(page, "Close")
+    assert backlogs(admin, "letters") == (0, 10)
+    page.goto("/#/moves")
+    expect(page.get_by_role("row").filter(has_text="letters-dead-keep")).to_have_count(3)
+
+
+def test_a_move_with_a_rate_shows_its_progress_and_is_stopped(page: Page, admin: Client) -> None:
+    make_topic(admin, "slow", [{"data": "x"}] * 500, "slow-keep")
+    admin.post("/topics", {"name": "slow-to"})
+    page.goto(address("topics", "slow"))
+    press(page, "Move messages")
+    page.get_by_label("To topic").fill("slow-to")
+    page.get_by_label("A second at most").fill("10")
+    submit(page, "Move")
+    expect(page.get_by_role("dialog").locator(".plan")).to_contain_text("Of 500.")
+    submit(page, "Stop")
+    expect(said(page)).to_contain_text("Stopped: ")
+    moved = admin.get("/topics/slow-to")["messages"]
+    assert 0 <= moved < 500
+    assert admin.get("/subscriptions/slow-keep")["backlog_messages"] == 500 - moved
+
+
+def test_what_is_refused_is_said_in_the_servers_words(page: Page, admin: Client) -> None:
+    make_topic(admin, "refused", [{"data": "x"}], "refused-keep")
+    page.goto(address("subscriptions", "refused-keep"))
+    press(page, "Move messages")
+    page.get_by_label("To topic").fill("nowhere")
+    submit(page, "Move")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_text(
+        "Topic not found: projects/penstock/topics/nowhere"
+    )
+    page.get_by_label("To topic").fill("")
+    submit(page, "Move")
+    expect(said(page)).to_contain_text("0 messages moved, 1 left (")
+
+
+def test_a_server_that_goes_in_the_middle_is_named_and_the_move_goes_on(browser: Browser, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=("http",)) as server:
+        with Client(server.addresses["http"]) as admin:
+            make_topic(admin, "long", [{"data": f"{each}"} for each in range(100)], "long-keep")
+            admin.post("/topics", {"name": "long-to"})
+        page = browser.new_page(base_url=f"http://{server.addresses['http']}")
+        page.goto(address("subscriptions", "long-keep"))
+        press(page, "Move messages")
+        page.get_by_label("To topic").fill("long-to")
+        page.get_by_label("A second at most").fill("10")
+        submit(page, "Move")
+        expect(page.get_by_role("dialog").locator(".plan")).to_contain_text("moved")
+        server.kill()
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("does not answer")
+        server.start()
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Start it again", timeout=20_000)
+        page.get_by_label("A second at most").fill("")
+        submit(page, "Move")
+        expect(said(page)).to_contain_text("0 left, 0 unknown.", timeout=20_000)
+        with Client(server.addresses["http"]) as admin:
+            bodies = [each["data"] for each in admin.get("/topics/long-to/messages", max=1000)["messages"]]
+        assert sorted(bodies, key=int) == [f"{each}" for each in range(100)]
+        page.close()
