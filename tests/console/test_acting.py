@@ -10,10 +10,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
 from penstock.errors import NotFoundError
+from tests.console.actions import make_topic, submit
 from tests.console.conftest import keep
 from tests.server_process import ServerProcess
 
 NUMBERS = count()
+CHANGES = "Publish,Change,Purge,Delete,Seek,Move messages,Snapshot,New snapshot,Publish again,Move this one".split(",")
 
 
 @pytest.fixture
@@ -24,10 +26,6 @@ def topic(admin: Client) -> str:
     admin.post("/subscriptions", {"name": name, "topic": name})
     admin.post(f"/topics/{name}/messages", {"messages": [{"data": f"m{each}"} for each in range(10)]})
     return name
-
-
-def submit(page: Page, label: str) -> None:
-    page.get_by_role("dialog").get_by_role("button", name=label, exact=True).click()
 
 
 def test_a_topic_is_made_and_a_wrong_name_is_refused_in_the_servers_words(page: Page, admin: Client) -> None:
@@ -93,6 +91,7 @@ def test_a_subscription_is_changed(page: Page, admin: Client, topic: str) -> Non
     options = admin.get(f"/subscriptions/{topic}")["options"]
     assert options["ack_deadline_seconds"] == 33
     assert options["dead_letter_policy"]["dead_letter_topic"] == "projects/penstock/topics/orders-dead"
+    expect(page.get_by_text("after 5 attempts, to projects/penstock/topics/orders-dead")).to_be_visible()
     page.get_by_role("button", name="Change").click()
     page.get_by_label("Dead letter topic").fill("")
     page.get_by_label("Ack deadline (seconds)").fill("9999")
@@ -154,7 +153,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]
     arguments = ("--http-token", "all-of-it", "--http-read-token", "look")
     with ServerProcess(folder, "--data", str(folder / "data"), *arguments, doors=("http",)) as server:
         with Client(server.addresses["http"], token="all-of-it") as admin:
-            admin.post("/topics", {"name": "kept"})
+            make_topic(admin, "kept", [{"data": "x"}], "kept-sub")
+            admin.post("/snapshots", {"name": "kept-snapshot", "subscription": "kept-sub"})
         yield server
 
 
@@ -174,6 +174,15 @@ def test_a_token_is_asked_for_and_one_that_may_only_read_changes_nothing(
     expect(page.get_by_role("button", name="New topic")).to_have_count(0)
     page.locator("tbody a").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Topic kept")
-    for label in ("Publish", "Change", "Purge", "Delete"):
-        expect(page.get_by_role("button", name=label)).to_have_count(0)
+    for place, shown in (
+        ("topics/kept", "Messages kept"),
+        ("subscriptions/kept-sub", "Who is connected"),
+        ("snapshots", "kept-snapshot"),
+        ("topics/kept/messages?open=0", "Story"),
+    ):
+        page.goto(f"/#/{place}")
+        expect(page.get_by_text(shown).first).to_be_visible()
+        assert place.endswith("open=0") or page.get_by_text("read only").is_visible()
+        for label in CHANGES:
+            assert page.get_by_role("button", name=label, exact=True).count() == 0, (place, label)
     page.close()

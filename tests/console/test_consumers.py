@@ -46,7 +46,9 @@ def test_streams_and_what_they_have(
         held.set()
         listening.cancel()
         listening.result(SECONDS)
-        expect(page.get_by_text("Nobody is connected, and nobody has messages.")).to_be_visible()
+        expect(consumers.filter(has_text="pubsub")).to_have_count(0)
+        expect(leases.filter(has_text="connection 127.0.0.1:")).to_have_count(1)
+    expect(page.get_by_text("Nobody is connected, and nobody has messages.")).to_be_visible()
 
 
 def test_a_cursor_with_its_lag_and_its_last_batch(page: Page, admin: Client, server: ServerProcess) -> None:

@@ -125,8 +125,8 @@ class TextConnection(asyncio.Protocol):
         self._memory.close()
         windows, self._windows = self._windows or {}, None
         for window in windows.values():
-            window.feed.leave(window)
             self._return_all(window)
+            window.feed.leave(window)
         self._host.connections.remove(self)
 
     def _return_all(self, window: Window) -> None:

@@ -188,6 +188,7 @@ class Feed:
         self.portion_bytes = limits.dispatch_bytes
         self._durable_topic, self._durable_until = 0, 0  # by first id: its messages below this offset are durable
         self._windows: dict[Window, None] = {}
+        self._closed: dict[Window, None] = {}  # want nothing more, and may still have messages
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
         self._called: asyncio.Future[None] | None = None  # pending while there is no room
         self._task: asyncio.Task[None] | None = None
@@ -200,6 +201,7 @@ class Feed:
         """A window is open and may have room."""
         if window not in self._windows:
             self._windows[window] = None
+            self._closed.pop(window, None)
             window.since = self._queue.clock.now()
         if not window.queued and window.room > 0:
             window.queued = True
@@ -212,6 +214,10 @@ class Feed:
     def leave(self, window: Window) -> None:
         self._windows.pop(window, None)
         window.limit = 0
+        if window.held:
+            self._closed[window] = None
+        else:
+            self._closed.pop(window, None)
         if self._windows:
             return
         self._room()  # empties the line, which would keep a connection that is gone
@@ -220,7 +226,7 @@ class Feed:
 
     def consumers(self) -> list[Consumer]:
         found = []
-        for window in self._windows:
+        for window in (*self._windows, *(each for each in self._closed if each.held)):
             where, most = window.consumer.endpoint or "unix", window.limit
             if window.counted:
                 most = min(most, window.left + len(window.held))

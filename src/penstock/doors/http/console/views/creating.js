@@ -130,6 +130,7 @@ export function changedOptions(before, values) {
   const options = {};
   const wholes = new Set(FIELDS.filter(([name]) => shown(before, name) !== (values[name] ?? "").trim()).map(([name]) => name.split(".")[0]));
   if (!now.dead_letter_policy?.dead_letter_topic) delete now.dead_letter_policy; // without a topic there is none
+  if (wholes.has("flow_control") && !now.flow_control) throw new Error("Flow control cannot be taken away; give it another limit.");
   for (const whole of wholes) options[whole] = now[whole] ?? CLEARED[whole] ?? (whole === "labels" ? {} : whole === "filter" ? "" : 0);
   for (const [name] of CHECKS) if (Boolean(before[name]) !== (values[name] === "on")) options[name] = values[name] === "on";
   return options;

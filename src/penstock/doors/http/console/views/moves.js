@@ -117,6 +117,7 @@ export class Redrive extends Component {
         if (move.started_at !== started.started_at) throw { status: 404 };
         this.setState({ move, trouble: "" });
       } catch (error) {
+        this.setState({ trouble: "" });
         if (error.status === 404) throw new Error("The server was started anew and does not know this move any more. Start it again: it goes on where it was.");
         if (error.status === 401) throw error;
         this.setState({ trouble: error.message });
