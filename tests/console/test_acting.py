@@ -15,18 +15,10 @@ from tests.console.conftest import keep
 from tests.server_process import ServerProcess
 
 NUMBERS = count()
-CHANGES = [
-    "Publish",
-    "Change",
-    "Purge",
-    "Delete",
-    "Seek",
-    "Move messages",
-    "Snapshot",
-    "New snapshot",
-    "Publish again",
-    "Move this one",
-]
+CHANGES = (
+    *("Publish", "Change", "Purge", "Delete", "Seek", "Move messages", "Snapshot", "New snapshot"),
+    *("New project snapshot", "Publish again", "Move this one"),
+)
 
 
 @pytest.fixture
