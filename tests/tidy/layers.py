@@ -18,7 +18,7 @@ from tests.tidy.sources import Module, dotted
 PUBLIC = "__init__"  # penstock/__init__.py: the public names
 
 BELOW_ENGINE = {"errors", "wording", "broker", "journal"}
-BELOW_DOORS = BELOW_ENGINE | {"engine", "wire"}
+BELOW_DOORS = BELOW_ENGINE | {"engine", "names", "wire"}
 BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "seeding", "spark", "pubsub", "settings"}
 BELOW_CLI = BELOW_ASSEMBLY | {"admin", "assembly", "server"}
 
@@ -28,11 +28,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wire": {"errors", "wording"},
     "fields": set(),
     "wording": set(),
+    "names": {"errors"},
+    "durations": set(),
     "options": {"fields"},  # doors/*/options.py: the settings of a door, which the record of all settings nests
     "settings": {"errors", "fields", "options"},
     "journal": {"errors", "wording", "broker"},
     "engine": BELOW_ENGINE,
-    "doors": BELOW_DOORS | {"memory", "options"},
+    "doors": BELOW_DOORS | {"durations", "memory", "options"},
     "seeding": BELOW_DOORS | {"doors"},
     "spark": {"errors", "wording"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
@@ -45,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": BELOW_ASSEMBLY | {"assembly", "banner", "logs", "memory"},
     PUBLIC: BELOW_CLI,
     "doors/flight/process": BELOW_ASSEMBLY | {"assembly", "memory"},  # the main module of the reader process
-    "commands": BELOW_CLI | {"commands/help", "logs"},
+    "commands": BELOW_CLI | {"commands/help", "durations", "logs"},
     "commands/values": set(),
     "commands/help": {"settings", "commands/values"},
     "commands/text": {"errors", "text", "commands/help"},

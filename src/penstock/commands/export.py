@@ -23,7 +23,7 @@ from penstock.commands.parquet import parquet_drafts, parquet_writer
 from penstock.commands.progress import Progress
 from penstock.commands.reading import Start, messages
 from penstock.commands.sending import Sender
-from penstock.commands.session import Filter, JsonPath, Session, Text, Topic, on_server, path_of
+from penstock.commands.session import Conditions, Session, Topic, on_server, path_of, with_conditions
 from penstock.commands.times import Window, local_now, seconds, window
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.wording import counted
@@ -36,6 +36,7 @@ Parquet = Annotated[bool, typer.Option("--parquet", help="As Parquet, also where
 
 
 @on_server
+@with_conditions
 def export(
     session: Session,
     topic: Topic,
@@ -43,10 +44,8 @@ def export(
     *,
     start: Start = None,
     most: Annotated[int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many; 0: all.", min=0)] = 0,
-    where: JsonPath = None,
-    text: Text = None,
-    filter_: Filter = None,
     parquet: Parquet = False,
+    conditions: Conditions,
 ) -> None:
     """Write messages of a topic to a file, and consume nothing.
 
@@ -58,9 +57,8 @@ def export(
       penstock export orders - | gzip > orders.jsonl.gz
     """
     known = session.get(path_of("topics", topic))
-    given = {"filter": filter_, "text": text, "json": where, "max": most or None}
     query = window(start or [], local_now(), Window(first=0)).query(known["next_offset"])
-    query |= {name: value for name, value in given.items() if value is not None}
+    query |= {**conditions, "max": most}
     written = 0
     with ExitStack() as stack:
         out = stack.enter_context(_target(file))

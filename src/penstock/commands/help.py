@@ -28,25 +28,24 @@ Row = tuple[str, str]
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 
-class Command(TyperCommand):
+class PlainHelp:
+    """What commands and groups of them have beyond typer's."""
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write("\n".join(command_lines(self, ctx, _width())))
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self: Any, ctx: Any, args: list[str]) -> list[str]:
         _answer_version(self, args)
         read_plain_values(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        return parsed
 
 
-class Group(TyperGroup):
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write("\n".join(command_lines(self, ctx, _width())))
+class Command(PlainHelp, TyperCommand):
+    pass
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _answer_version(self, args)
-        read_plain_values(self.get_params(ctx))
-        return super().parse_args(ctx, args)
 
+class Group(PlainHelp, TyperGroup):
     def sections(self, ctx: Any) -> Iterator[tuple[str, list[Row]]]:
         """The commands with their summaries, below titles."""
         commands = [self.get_command(ctx, name) for name in self.list_commands(ctx)]

@@ -15,7 +15,7 @@ from penstock.commands.help import Commands
 from penstock.commands.output import Column, count, moment, rate
 from penstock.commands.progress import Progress
 from penstock.commands.questions import ask
-from penstock.commands.session import DryRun, Filter, JsonPath, Session, Subscription, Text, Yes, on_server, path_of
+from penstock.commands.session import CONDITIONS, DryRun, Session, Subscription, Yes, on_server, path_of, sharing
 from penstock.wording import counted
 
 app = Commands("Moves and redrives: list, show, stop.")
@@ -55,7 +55,23 @@ FIELDS = [
 ]
 
 
+with_choice = sharing(
+    CONDITIONS
+    | {
+        "ids": (Ids, None),
+        "most": (Most, 0),
+        "rate": (Rate, 0),
+        "detach": (Detach, False),
+        "dry_run": (DryRun, False),
+        "yes": (Yes, False),
+    },
+    "how",
+    dict,
+)
+
+
 @on_server
+@with_choice
 def redrive(
     session: Session,
     subscription: Subscription,
@@ -63,15 +79,7 @@ def redrive(
     to: Annotated[
         str | None, typer.Option(metavar="TOPIC", help="Not where each came from, but all to this topic.")
     ] = None,
-    filter_: Filter = None,
-    text: Text = None,
-    where: JsonPath = None,
-    ids: Ids = None,
-    most: Most = 0,
-    rate: Rate = 0,
-    detach: Detach = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    how: dict[str, Any],
 ) -> None:
     """Send dead letters back to the topics they came from.
 
@@ -79,41 +87,38 @@ def redrive(
     also when the server or this command is killed in the middle and the redrive is started again. The exit code is 5
     when something that was chosen could not be moved.
     """
-    choice = _choice(filter_, text, where, ids, most)
-    _run(session, {"from": subscription, "to": to, **choice}, rate, detach=detach, dry_run=dry_run, yes=yes)
+    _run(session, {"from": subscription, "to": to}, **how)
 
 
 @on_server
+@with_choice
 def move(
     session: Session,
     subscription: Subscription,
     to: Annotated[str, typer.Argument(metavar="TOPIC", help="Where they go.")],
     *,
-    filter_: Filter = None,
-    text: Text = None,
-    where: JsonPath = None,
-    ids: Ids = None,
-    most: Most = 0,
-    rate: Rate = 0,
-    detach: Detach = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    how: dict[str, Any],
 ) -> None:
     """Move what is not acked of a subscription to another topic.
 
     Each is published there and then acked here, once also when it is broken off and started again.
     """
-    choice = _choice(filter_, text, where, ids, most)
-    _run(session, {"from": subscription, "to": to, **choice}, rate, detach=detach, dry_run=dry_run, yes=yes)
+    _run(session, {"from": subscription, "to": to}, **how)
 
 
-def _choice(
-    filter_: str | None, text: str | None, where: str | None, ids: list[str] | None, most: int
-) -> dict[str, Any]:
-    return {"filter": filter_ or "", "text": text or "", "json": where or "", "ids": ids or [], "max": most}
-
-
-def _run(session: Session, move: dict[str, Any], rate: float, *, detach: bool, dry_run: bool, yes: bool) -> None:
+def _run(
+    session: Session,
+    move: dict[str, Any],
+    *,
+    ids: list[str] | None,
+    most: int,
+    rate: float,
+    detach: bool,
+    dry_run: bool,
+    yes: bool,
+    **conditions: str | None,
+) -> None:
+    move |= {name: value or "" for name, value in conditions.items()} | {"ids": ids or [], "max": most}
     seen = session.create("/moves", {**move, "dry_run": True})
     if dry_run:
         return _show_preview(session, seen)

@@ -11,7 +11,17 @@ import typer
 
 from penstock.commands.exits import NOT_FOUND, WrongUsageError
 from penstock.commands.progress import Progress
-from penstock.commands.session import Filter, JsonPath, Session, Template, Text, Topic, on_server, path_of
+from penstock.commands.session import (
+    Conditions,
+    Filter,
+    JsonPath,
+    Session,
+    Template,
+    Topic,
+    on_server,
+    path_of,
+    with_conditions,
+)
 from penstock.commands.times import Window, local_now, window
 
 PAGE = 1000
@@ -35,6 +45,7 @@ FollowedTemplate = Annotated[
 
 
 @on_server
+@with_conditions
 def peek(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="Or a subscription, with --sub.")],
@@ -44,11 +55,9 @@ def peek(
         int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many.", min=1, max=PEEK_MAX)
     ] = 10,
     sub: Annotated[bool, typer.Option("--sub", "-s", help="What the next pull of a subscription would give.")] = False,
-    where: JsonPath = None,
-    text: Text = None,
-    filter_: Filter = None,
     decode: Decode = False,
     template: Template = None,
+    conditions: Conditions,
 ) -> None:
     """Show messages of a topic without consuming them.
 
@@ -60,23 +69,24 @@ def peek(
       penstock peek readings --decode
     """
     if sub:
-        if start or where or text or filter_:
+        if start or any(conditions.values()):
             raise WrongUsageError("--sub shows what comes next: it goes with no start and no condition")
         asked = {"max": most} | _decoding(decode)
         for message in session.get(path_of("subscriptions", name, "messages"), **asked)["messages"]:
             session.output.message(message)
         return
-    conditions = _conditions(filter_, text, where) | _decoding(decode)
+    asked = {**conditions, **_decoding(decode)}
     if not start:
-        found = reversed(list(_read(session, name, {"order": "desc", **conditions}, most)))
+        found = reversed(list(_read(session, name, {"order": "desc", **asked}, most)))
     else:
         query = _query(session, name, window(start, local_now(), Window()))
-        found = _read(session, name, query | conditions, most)
+        found = _read(session, name, query | asked, most)
     for message in found:
         session.output.message(message)
 
 
 @on_server
+@with_conditions
 def tail(
     session: Session,
     topic: Topic,
@@ -86,11 +96,9 @@ def tail(
     start: Start = None,
     exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="End at the end, as without -f.")] = False,
     most: Annotated[int, typer.Option("--count", "-c", metavar="N", help="End after so many; 0: never.", min=0)] = 0,
-    where: JsonPath = None,
-    text: Text = None,
-    filter_: Filter = None,
     decode: Decode = False,
     template: FollowedTemplate = None,
+    conditions: Conditions,
 ) -> None:
     """Show the end of a topic and, with -f, what comes.
 
@@ -105,7 +113,7 @@ def tail(
     follows = follow and not exit_at_end
     if follows and "until_time" in query:
         raise WrongUsageError("-f goes on and on: leave it away, or the end of the window")
-    query |= _conditions(filter_, text, where) | _decoding(decode)
+    query |= {**conditions, **_decoding(decode)}
     with closing(messages(session, topic, query, follow=follows)) as found:
         for number, message in enumerate(found, 1):
             session.output.message(message)
@@ -135,8 +143,8 @@ def search(
       penstock search orders --where '$.customer.id=17' -o @-1h
       penstock search orders --filter 'hasPrefix(attributes.kind, "pay")' --json
     """
-    conditions = _conditions(filter_, text, where)
-    if not conditions:
+    conditions = {"text": text, "json": where, "filter": filter_}
+    if not any(conditions.values()):
         raise WrongUsageError("Give a TEXT, --filter or --where to search for")
     query = _query(session, topic, window(start or [], local_now(), Window(first=0)))
     number = 0
@@ -158,11 +166,6 @@ def search(
 def _query(session: Session, topic: str, chosen: Window) -> dict[str, Any]:
     next_offset = session.get(path_of("topics", topic))["next_offset"] if chosen.at_end else 0
     return chosen.query(next_offset)
-
-
-def _conditions(filter_: str | None, text: str | None, where: str | None) -> dict[str, Any]:
-    given = {"filter": filter_, "text": text, "json": where}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _decoding(decode: bool) -> dict[str, Any]:

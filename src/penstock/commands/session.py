@@ -17,7 +17,7 @@ from contextlib import closing, suppress
 from functools import cached_property
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -148,12 +148,6 @@ def path_of(kind: str, name: str, *more: object) -> str:
 
 def on_server(run: Callable[..., None]) -> Callable[..., None]:
     """A command that is handed a Session and has the shared options besides its own."""
-    hints = get_type_hints(run, include_extras=True)
-    own = [each.replace(annotation=hints[each.name]) for each in list(signature(run).parameters.values())[1:]]
-    shared = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in SHARED.items()
-    ]
 
     def command(**given: Any) -> None:
         options = {name: given.pop(name) for name in SHARED}
@@ -162,10 +156,39 @@ def on_server(run: Callable[..., None]) -> Callable[..., None]:
         with closing(Session(place, Output(json=as_json, template=given.get("template")))) as session:
             run(session, **given)
 
+    return _shown_as(command, run, "session", SHARED)
+
+
+def sharing(options: Mapping[str, tuple[Any, object]], name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with options that others have as well; it is handed what `make` makes of them, as `name`."""
+
+    def decorate(run: Callable[..., None]) -> Callable[..., None]:
+        def command(session: Session, **given: Any) -> None:
+            run(session, **{name: make(**{each: given.pop(each) for each in options})}, **given)
+
+        return _shown_as(command, run, name, options)
+
+    return decorate
+
+
+def _shown_as(
+    command: Callable[..., None], run: Callable[..., None], name: str, options: Mapping[str, tuple[Any, object]]
+) -> Callable[..., None]:
+    """Typer reads the options of a command from its signature: those of `run`, with `options` in place of `name`."""
+    own = [each for each in signature(run, eval_str=True).parameters.values() if each.name != name]
+    more = [
+        Parameter(each, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for each, (kind, default) in options.items()
+    ]
     command.__doc__, command.__name__ = run.__doc__, run.__name__
-    cast(Any, command).__signature__ = Signature([*own, *shared])
-    command.__annotations__ = {each.name: each.annotation for each in [*own, *shared]}
+    cast(Any, command).__signature__ = Signature([*own, *more])
+    command.__annotations__ = {each.name: each.annotation for each in [*own, *more]}
     return command
+
+
+Conditions = Mapping[str, str | None]  # on messages, as the API takes them
+CONDITIONS: dict[str, tuple[Any, object]] = {"json": (JsonPath, None), "text": (Text, None), "filter": (Filter, None)}
+with_conditions = sharing(CONDITIONS, "conditions", dict)
 
 
 # ---------------------------------------------------------------------- where the server is

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from inspect import Parameter, Signature, signature
 from itertools import islice
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,7 +11,7 @@ from penstock.commands.exits import FAILED, WrongUsageError
 from penstock.commands.help import Commands
 from penstock.commands.output import Column, age, count, moment, rate, size, yes_no
 from penstock.commands.questions import ask
-from penstock.commands.session import Session, Subscription, Yes, on_server, path_of
+from penstock.commands.session import Session, Subscription, Yes, on_server, path_of, sharing
 from penstock.commands.templates import pairs
 from penstock.commands.times import instant, local_now, rfc3339, seconds
 from penstock.commands.topics import Limit, Search
@@ -106,28 +105,15 @@ METAVARS = {"duration": "DURATION", "text": "TEXT", "count": "N", "labels": "KEY
 KINDS: dict[str, Any] = {"labels": list[str] | None, "switch": bool | None, "count": int | None}
 
 
-def with_options(run: Any) -> Any:
-    """A command that has a flag for each option of subscriptions; it is handed those given, as the API takes them."""
-
-    def command(session: Session, **given: Any) -> None:
-        options = api_options({name: given.pop(name) for name in FLAGS})
-        run(session, options=options, **given)
-
-    own = [each for each in signature(run, eval_str=True).parameters.values() if each.name != "options"]
-    flags = []
-    for name, flag in FLAGS.items():
-        words = name.replace("_", "-")
-        declaration = f"--{words}/--no-{words}" if flag.kind == "switch" else f"--{words}"
-        option = typer.Option(declaration, metavar=METAVARS[flag.kind], help=flag.help, show_default=False)
-        kind = Annotated[KINDS.get(flag.kind, str | None), option]  # type: ignore[valid-type]
-        flags.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind))
-    cast(Any, command).__signature__ = Signature([*own, *flags])
-    command.__annotations__ = {each.name: each.annotation for each in [*own, *flags]}
-    command.__doc__, command.__name__ = run.__doc__, run.__name__
-    return command
+def _option(name: str, flag: Flag) -> Any:
+    words = name.replace("_", "-")
+    declaration = f"--{words}/--no-{words}" if flag.kind == "switch" else f"--{words}"
+    option = typer.Option(declaration, metavar=METAVARS[flag.kind], help=flag.help, show_default=False)
+    return Annotated[KINDS.get(flag.kind, str | None), option]
 
 
-def api_options(given: dict[str, Any]) -> dict[str, Any]:
+def api_options(**given: Any) -> dict[str, Any]:
+    """Those that were given, as the API takes them."""
     options: dict[str, Any] = {}
     for name, value in given.items():
         if value is None:
@@ -143,6 +129,9 @@ def api_options(given: dict[str, Any]) -> dict[str, Any]:
         else:
             options[whole] = value
     return options
+
+
+with_options = sharing({name: (_option(name, flag), None) for name, flag in FLAGS.items()}, "options", api_options)
 
 
 @app.command()

@@ -11,11 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from penstock.commands.exits import WrongUsageError
+from penstock.durations import seconds_in
 
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 SIZES = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "kb": 1000, "mb": 1000**2, "gb": 1000**3}
 SIZES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_PART = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|s|m|h|d|w)", re.ASCII)
 _MILLISECONDS_FROM = 100_000_000_000  # a number of seconds so large would be in the year 5138
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -25,10 +24,10 @@ def seconds(text: str, what: str = "A duration") -> float:
     text = text.strip()
     if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", text, re.ASCII):
         return float(text)
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    found = seconds_in(text)
+    if found is None:
         raise WrongUsageError(f"{what} is a number with ms, s, m, h, d or w, such as 10s or 1h30m, not {text[:40]!r}")
-    return sum(float(number) * UNITS[unit] for number, unit in parts)
+    return found
 
 
 def size(text: str, what: str = "A size") -> int:

@@ -10,7 +10,7 @@ import typer
 from penstock.commands.help import Commands
 from penstock.commands.output import Column, age, count, moment, rate, size
 from penstock.commands.questions import ask
-from penstock.commands.session import Session, Topic, Yes, on_server, path_of
+from penstock.commands.session import Session, Topic, Yes, on_server, path_of, sharing
 from penstock.commands.templates import pairs
 from penstock.commands.times import seconds
 from penstock.commands.times import size as read_size
@@ -49,6 +49,24 @@ FIELDS = [
 ]
 
 
+def _options(label: list[str] | None, retention: str | None, retention_bytes: str | None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if label is not None:
+        given["labels"] = pairs(label, "A label")
+    if retention is not None:
+        given["retention_seconds"] = seconds(retention, "--retention")
+    if retention_bytes is not None:
+        given["retention_bytes"] = read_size(retention_bytes, "--retention-bytes")
+    return given
+
+
+with_options = sharing(
+    {"label": (Label, None), "retention": (Retention, None), "retention_bytes": (RetentionBytes, None)},
+    "options",
+    _options,
+)
+
+
 @app.command()
 @on_server
 def ls(
@@ -70,16 +88,10 @@ def ls(
 
 @app.command()
 @on_server
-def create(
-    session: Session,
-    topic: Topic,
-    *,
-    label: Label = None,
-    retention: Retention = None,
-    retention_bytes: RetentionBytes = None,
-) -> None:
+@with_options
+def create(session: Session, topic: Topic, *, options: dict[str, Any]) -> None:
     """Create a topic."""
-    made = session.create("/topics", {"name": topic, **_options(label, retention, retention_bytes)})
+    made = session.create("/topics", {"name": topic, **options})
     session.output.say(made["name"], made)
 
 
@@ -92,17 +104,10 @@ def show(session: Session, topic: Topic) -> None:
 
 @app.command()
 @on_server
-def change(
-    session: Session,
-    topic: Topic,
-    *,
-    label: Label = None,
-    retention: Retention = None,
-    retention_bytes: RetentionBytes = None,
-) -> None:
+@with_options
+def change(session: Session, topic: Topic, *, options: dict[str, Any]) -> None:
     """Change a topic; what is not given stays as it is. Labels replace all that there were."""
-    changed = session.patch(path_of("topics", topic), _options(label, retention, retention_bytes))
-    session.output.record(changed, FIELDS)
+    session.output.record(session.patch(path_of("topics", topic), options), FIELDS)
 
 
 @app.command()
@@ -117,14 +122,3 @@ def delete(session: Session, topic: Topic, *, yes: Yes = False) -> None:
     )
     session.delete(path_of("topics", topic))
     session.output.say(f"Deleted {known['name']}", {"deleted": known["name"]})
-
-
-def _options(label: list[str] | None, retention: str | None, retention_bytes: str | None) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    if label is not None:
-        given["labels"] = pairs(label, "A label")
-    if retention is not None:
-        given["retention_seconds"] = seconds(retention, "--retention")
-    if retention_bytes is not None:
-        given["retention_bytes"] = read_size(retention_bytes, "--retention-bytes")
-    return given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import typer
@@ -17,7 +18,7 @@ PLAIN: dict[Any, str] = {
 
 
 class PlainValue:
-    """Stands where typer keeps what reads the values of a parameter."""
+    """Reads the values of a parameter, as what typer's `get_runtime_param` answers with does."""
 
     def __init__(self, parameter: Any) -> None:
         described = parameter.type_descriptor
@@ -43,8 +44,8 @@ class PlainValue:
 
 
 def read_plain_values(parameters: list[Any]) -> None:
-    """Only where typer has such a place, and only what is as plain as that."""
+    """Only where typer asks for a reader, and only what is as plain as that."""
     for each in parameters:
         described = getattr(each, "type_descriptor", None)
-        if described is not None and hasattr(each, "_runtime_param") and described.annotation in PLAIN:
-            each._runtime_param = PlainValue(each)
+        if described is not None and hasattr(each, "get_runtime_param") and described.annotation in PLAIN:
+            each.get_runtime_param = partial(PlainValue, each)

@@ -9,45 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from penstock import names
 from penstock.broker.model import SubscriptionOptions
 from penstock.errors import InvalidArgumentError
+from penstock.names import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, parts_of
 
 if TYPE_CHECKING:
     from penstock.doors.port import Door
+
+__all__ = ["CLIENTS", "QUEUE_OPTIONS", "SNAPSHOTS", "SUBSCRIPTIONS", "TOPICS", "Names", "full_name", "parts_of"]
+__all__ += ["subscription_name", "topic_name"]
 
 # A queue keeps what it has until it is acked, and is never deleted for want of readers; a receipt is good until the
 # message is delivered again.
 QUEUE_OPTIONS = SubscriptionOptions(strict_receipts=False, retention_seconds=0)
 
 CLIENTS = {"pubsub": "pubsub", "azure": "azure", "text": "text", "spark": "flight"}  # and the door of each
-TOPICS, SUBSCRIPTIONS, SNAPSHOTS = "topics", "subscriptions", "snapshots"
 
 
 def full_name(project: str, kind: str, name: str) -> str:
-    """`orders` or `projects/p/topics/orders` -> `projects/p/topics/orders`."""
-    if "/" not in name:
-        name = f"projects/{project}/{kind}/{name}"
-    start, _, rest = name.partition("/")
-    owner, _, rest = rest.partition("/")
-    found, _, last = rest.partition("/")
-    if start != "projects" or found != kind or not owner or not last or "/" in last or not name.isprintable():
-        raise InvalidArgumentError(f"Not a name in {kind}: give NAME or projects/PROJECT/{kind}/NAME")
-    return name
+    """As in programs, but that people can read it."""
+    found = names.full_name(project, kind, name)
+    if not found.isprintable():
+        raise InvalidArgumentError(f"A name in {kind} has printable characters only")
+    return found
 
 
 def topic_name(project: str, topic_id: str) -> str:
-    return f"projects/{project}/topics/{topic_id}"
+    return f"{names.prefix(project, TOPICS)}{topic_id}"
 
 
 def subscription_name(project: str, subscription_id: str) -> str:
-    return f"projects/{project}/subscriptions/{subscription_id}"
-
-
-def parts_of(name: str, kind: str = TOPICS) -> tuple[str, str]:
-    """The project of a topic and its name there; a topic that no door has named is in none. So for other kinds."""
-    parts = name.split("/")
-    is_ours = len(parts) == 4 and parts[::2] == ["projects", kind]
-    return (parts[1], parts[3]) if is_ours else ("", name)
+    return f"{names.prefix(project, SUBSCRIPTIONS)}{subscription_id}"
 
 
 class Names:
@@ -60,8 +53,8 @@ class Names:
     def of(self, topic: str) -> dict[str, str | None]:
         """By kind of client; None where that client cannot reach the topic: no such name there, or no such door."""
         project, short = parts_of(topic)
-        names = {client: self._at(door, topic) for client, door in CLIENTS.items()}
-        return names | {"python": short if project == self._project else topic}
+        found = {client: self._at(door, topic) for client, door in CLIENTS.items()}
+        return found | {"python": short if project == self._project else topic}
 
     def of_subscription(self, subscription: str, topic: str) -> dict[str, str | None]:
         """Of one that is a queue, as its topic; others are known to Pub/Sub and to Python alone."""

@@ -17,7 +17,7 @@ from penstock.engine.clock import Clock
 from penstock.errors import InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
-from penstock.pubsub.names import DEFAULT_PROJECT, SUBSCRIPTIONS, TOPICS, prefix
+from penstock.names import DEFAULT_PROJECT, SUBSCRIPTIONS, TOPICS, prefix
 from penstock.pubsub.options import given_options
 from penstock.pubsub.session import Session
 from penstock.pubsub.snapshot import Snapshot

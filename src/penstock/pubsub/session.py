@@ -14,7 +14,7 @@ from penstock.broker.model import SECOND
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.clock import Alarm, Clock
 from penstock.errors import FailedPreconditionError, UnavailableError
-from penstock.pubsub.names import full_name
+from penstock.names import full_name
 
 if TYPE_CHECKING:
     from penstock.pubsub.subscription import Subscription

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.dump import SnapshotDump
 from penstock.errors import FailedPreconditionError
-from penstock.pubsub.names import SNAPSHOTS
+from penstock.names import SNAPSHOTS
 from penstock.pubsub.resource import Resource
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from penstock.engine import lookups
 from penstock.engine.views import SubscriptionMetadata as StoredSubscription
 from penstock.engine.views import nanoseconds
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
+from penstock.names import SUBSCRIPTIONS, TOPICS, prefix
 from penstock.pubsub.acks import Acks
 from penstock.pubsub.events import Emitter, Listener
 from penstock.pubsub.listeners import Listeners
 from penstock.pubsub.message import Message, Received
-from penstock.pubsub.names import SUBSCRIPTIONS, TOPICS, prefix
 from penstock.pubsub.options import (
     ConsumerOptions,
     SubscriptionMetadata,

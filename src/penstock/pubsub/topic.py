@@ -11,7 +11,7 @@ from penstock.broker.model import NO_ATTRIBUTES, Draft, TopicOptions
 from penstock.engine import lookups
 from penstock.engine.options import TOPIC
 from penstock.errors import InvalidArgumentError
-from penstock.pubsub.names import TOPICS
+from penstock.names import TOPICS
 from penstock.pubsub.options import PublisherOptions, TopicMetadata, given_options, publisher_options
 from penstock.pubsub.publisher import Publisher
 from penstock.pubsub.resource import Resource

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from penstock import InvalidArgumentError
-from penstock.pubsub.names import full_name
+from penstock.names import full_name
 from penstock.pubsub.options import ConsumerOptions, PublisherOptions, consumer_options, publisher_options
 
 

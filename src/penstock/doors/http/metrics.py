@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
+from penstock.doors.http.process import ProcessStatistics
 from penstock.engine.statistics import BrokerStatistics, CommitStatistics, SubscriptionStatistics
 from penstock.wire.budget import Budget
 
@@ -21,15 +22,6 @@ class Metric(NamedTuple):
     name: str  # what ends in _total is a counter, anything else a gauge
     field: str  # of the record it is read from
     about: str
-
-
-class ProcessStatistics(NamedTuple):
-    """What the operating system says of this process; None where it does not say."""
-
-    cpu_seconds: float | None = None
-    resident_bytes: int | None = None
-    open_files: int | None = None
-    start_time_seconds: float | None = None
 
 
 OF_TOPICS = [

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
-from pathlib import Path
 
 import msgspec
 
@@ -18,10 +15,11 @@ from penstock.doors.http.admin.calls import Context
 from penstock.doors.http.admin.routes import BASE
 from penstock.doors.http.admin.service import BODY_BYTES_MAX, Admin
 from penstock.doors.http.errors import JSON, error_response, response_to
-from penstock.doors.http.metrics import CONTENT_TYPE, ProcessStatistics, render
+from penstock.doors.http.metrics import CONTENT_TYPE, render
 from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.pages import BASE as CONSOLE
 from penstock.doors.http.pages import INDEX, Pages
+from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
 from penstock.engine.port import SubscriptionMetadata
 from penstock.engine.statistics import Statistics
@@ -180,20 +178,3 @@ class HttpDoor:
             parts.append(part.encode("utf-8", "replace"))
             await asyncio.sleep(0)
         return Response(200, (("Content-Type", CONTENT_TYPE), _FRESH), b"".join(parts))
-
-
-def process_statistics() -> ProcessStatistics:
-    proc = Path("/proc")
-    try:
-        # Fields are counted after the closing parenthesis: the name of a process may hold anything, spaces included.
-        fields = (proc / "self" / "stat").read_text().rpartition(")")[2].split()
-        ticks_per_second = os.sysconf("SC_CLK_TCK")
-        boot = next(line for line in (proc / "stat").read_text().splitlines() if line.startswith("btime "))
-        return ProcessStatistics(
-            cpu_seconds=(int(fields[11]) + int(fields[12])) / ticks_per_second,
-            resident_bytes=int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
-            open_files=sum(1 for _ in (proc / "self" / "fd").iterdir()),
-            start_time_seconds=int(boot.split()[1]) + int(fields[19]) / ticks_per_second,
-        )
-    except (OSError, ValueError, IndexError):  # not Linux
-        return ProcessStatistics(cpu_seconds=time.process_time())

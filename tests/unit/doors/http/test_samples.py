@@ -9,7 +9,8 @@ import pytest
 from penstock import ManualClock
 from penstock.broker.model import SECOND
 from penstock.doors.http.admin import samples
-from penstock.doors.http.admin.samples import Process, Samples, quantile
+from penstock.doors.http.admin.samples import Samples, quantile
+from penstock.doors.http.process import Process
 from penstock.engine.statistics import CommitMeter
 from penstock.engine.traffic import Interval, SubscriptionTraffic, TopicTraffic
 

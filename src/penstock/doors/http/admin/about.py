@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.doors.http.admin.calls import Call, NoQuery, Route
 from penstock.doors.http.admin.records import Count, Counts, instant, made_at
-from penstock.doors.http.admin.samples import process
+from penstock.doors.http.process import process
 
 CLOSED = "closed"
 

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.broker.model import SECOND
 from penstock.doors.http.admin.records import EPOCH
+from penstock.durations import seconds_in
 from penstock.errors import InvalidArgumentError
 
-_AGO = re.compile(r"-(?P<count>\d{1,9}(?:\.\d{1,9})?)(?P<unit>ms|s|m|h|d|w)", re.ASCII)
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _STARTS_LIKE_A_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def moment(text: str, name: str, now: int) -> int:
     """Nanoseconds since 1970 for `2026-11-15T10:00:00Z`, or for `-10m` before `now`."""
-    if ago := _AGO.fullmatch(text):
-        return max(0, now - int(float(ago["count"]) * _UNITS[ago["unit"]] * SECOND))
+    ago = seconds_in(text[1:]) if text.startswith("-") else None
+    if ago is not None:
+        return max(0, now - int(ago * SECOND))
     try:
         if not _STARTS_LIKE_A_DATE.match(text):
             raise ValueError

@@ -1,20 +1,16 @@
-"""Lists in pages: sorted, each page with the token of the next."""
+"""Pages as queries of this API ask for them."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from penstock.errors import InvalidArgumentError
+from penstock.doors import paging
+from penstock.doors.paging import PAGE_SIZE, PAGE_SIZE_MAX, Page
 
 T = TypeVar("T")
-
-PAGE_SIZE = 100
-PAGE_SIZE_MAX = 1000
 
 PageSize = Annotated[int, msgspec.Meta(ge=1, le=PAGE_SIZE_MAX, description="How many at most.")]
 PageToken = Annotated[str, msgspec.Meta(description="The next_page_token of the page before.")]
@@ -25,39 +21,7 @@ class Paging(msgspec.Struct, forbid_unknown_fields=True):
     page_token: PageToken = ""
 
 
-class Page(NamedTuple):
-    items: list[Any]
-    next_page_token: str
-    total: int
-
-
 def page_of(
     items: Iterable[T], query: Paging, key: Callable[[T], Any] = lambda item: item, *, descending: bool = False
 ) -> Page:
-    """What follows the place that the token names: what comes or goes meanwhile does not shift it.
-
-    The key is a name, or a tuple that ends with one, so that no two are the same.
-    """
-    ordered = sorted(items, key=key, reverse=descending)
-    start = _place(ordered, key, query.page_token, descending) if query.page_token else 0
-    chosen = ordered[start : start + query.page_size]
-    more = start + len(chosen) < len(ordered)
-    token = base64.urlsafe_b64encode(msgspec.json.encode(key(chosen[-1]))).decode() if more else ""
-    return Page(chosen, token, len(ordered))
-
-
-def _place(ordered: list[T], key: Callable[[T], Any], token: str, descending: bool) -> int:
-    try:
-        last = msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True))
-        last = tuple(last) if isinstance(last, list) else last
-        low, high = 0, len(ordered)
-        while low < high:
-            middle = (low + high) // 2
-            found = key(ordered[middle])
-            if found < last if descending else found > last:
-                high = middle
-            else:
-                low = middle + 1
-        return low
-    except (binascii.Error, msgspec.DecodeError, TypeError, ValueError):
-        raise InvalidArgumentError("This page_token is not one of this list") from None
+    return paging.page_of(items, query.page_size, query.page_token, key, descending=descending)

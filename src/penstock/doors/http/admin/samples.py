@@ -7,15 +7,13 @@ had none for a while make room for those that do.
 from __future__ import annotations
 
 import logging
-import os
-import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from penstock.broker.model import SECOND
 from penstock.doors.http.admin.rings import LAST, MOST, Field, Rows, Series
+from penstock.doors.http.process import Process, process
 from penstock.engine.port import Alarm, Clock
 from penstock.engine.statistics import DOOR_COUNTS, CommitStatistics
 from penstock.engine.traffic import Interval, SubscriptionTraffic, TopicTraffic, Traffic
@@ -46,21 +44,6 @@ SERVER_FIELDS = (
 TOPIC_FIELDS = (Field("published"), Field("published_bytes"))
 SUBSCRIPTION_FIELDS = SERVER_FIELDS[2:9]
 DOOR_FIELDS = tuple(Field(name) for name in DOOR_COUNTS)
-
-
-class Process(NamedTuple):
-    """What the process used."""
-
-    cpu_seconds: float
-    memory_bytes: int
-
-
-def process() -> Process:
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):  # not Linux
-        pages = 0
-    return Process(time.process_time(), pages * os.sysconf("SC_PAGE_SIZE"))
 
 
 class Totals(NamedTuple):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from penstock.errors import InvalidArgumentError
 
 DEFAULT_PROJECT = "penstock"
+TOPICS, SUBSCRIPTIONS, SNAPSHOTS = "topics", "subscriptions", "snapshots"
 
-TOPICS = "topics"
-SUBSCRIPTIONS = "subscriptions"
-SNAPSHOTS = "snapshots"
+
+def prefix(project: str, kind: str) -> str:
+    return f"projects/{project}/{kind}/"
 
 
 def full_name(project: str, kind: str, name: object) -> str:
@@ -17,11 +18,13 @@ def full_name(project: str, kind: str, name: object) -> str:
         raise InvalidArgumentError(f"A name in {kind} must be a non-empty string")
     if "/" not in name:
         return f"{prefix(project, kind)}{name}"
-    parts = name.split("/")
-    if len(parts) != 4 or parts[0] != "projects" or parts[2] != kind or not parts[1] or not parts[3]:
+    if not parts_of(name, kind)[0] or name.endswith("/"):
         raise InvalidArgumentError(f"Not a name in {kind}: {name}. Give NAME or projects/PROJECT/{kind}/NAME")
     return name
 
 
-def prefix(project: str, kind: str) -> str:
-    return f"projects/{project}/{kind}/"
+def parts_of(name: str, kind: str = TOPICS) -> tuple[str, str]:
+    """The project of a topic and its name there; a topic that no door has named is in none. So for other kinds."""
+    parts = name.split("/")
+    is_ours = len(parts) == 4 and parts[::2] == ["projects", kind]
+    return (parts[1], parts[3]) if is_ours else ("", name)
