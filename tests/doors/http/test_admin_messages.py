@@ -335,6 +335,12 @@ def test_messages_are_published_in_one_step(admin: Harness) -> None:
     assert (second["data_base64"], second["visible_at"]) == ("/w==", "2026-11-15T10:00:55Z")
 
 
+def test_keys_that_another_protocol_reserves_are_taken(admin: Harness) -> None:
+    """What was exported can be imported whole."""
+    admin.post("/topics/orders/messages", {"messages": [{"data": "", "attributes": {"googx": "1"}}]})
+    assert admin.get("/topics/orders/messages/50")["attributes"] == {"googx": "1"}
+
+
 def test_a_publish_that_is_repeated_is_stored_once(admin: Harness) -> None:
     body = {"messages": [{"data": "x"}], "once": {"producer": "p", "epoch": 1, "sequence": 7}}
     first, again = admin.post("/topics/orders/messages", body), admin.post("/topics/orders/messages", body)
