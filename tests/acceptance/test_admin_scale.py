@@ -6,12 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
 from penstock.admin.client import Client
+from tests.acceptance.command_line import CommandLine
 from tests.server_process import ServerProcess
 
 SECONDS_MAX = 0.2  # of an answer, where the numbers are the large ones
@@ -83,8 +86,10 @@ def slowest(ask: Callable[[], Any]) -> float:
     return sorted(times)[-2]  # one hiccup of the machine is not the server's
 
 
-def test_a_deep_topic_is_looked_at_in_no_time(deep: Harness) -> None:
+def test_a_deep_topic_is_looked_at_in_no_time(deep: Harness, tmp_path: Path) -> None:
+    """Also by the command, but for the time that its process takes to begin."""
     client, path = deep.client, "/topics/deep/messages"
+    command = CommandLine(deep.server, tmp_path)
     middle = client.get(f"{path}/{deep.messages // 2}")
     earlier = datetime.fromisoformat(middle["publish_time"]) - timedelta(microseconds=1)
     at = earlier.isoformat().replace("+00:00", "Z")
@@ -95,6 +100,17 @@ def test_a_deep_topic_is_looked_at_in_no_time(deep: Harness) -> None:
         "the last": lambda: client.get(path, order="desc", max=10),
         "topics": lambda: client.get("/topics"),
         "topic": lambda: client.get("/topics/deep"),
+        "statistics": lambda: client.get("/statistics"),
+    }
+    questions |= {
+        f"penstock {' '.join(words)}": partial(command, *words)
+        for words in (
+            ("peek", "deep", "-o", str(deep.messages // 3)),
+            ("peek", "deep", "-o", f"@{at}"),
+            ("tail", "deep"),
+            ("ls",),
+            ("stats",),
+        )
     }
     assert [each["offset"] for each in client.get(path, **{"from": -2})["messages"]] == [
         deep.messages - 2,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -255,3 +256,45 @@ def test_the_cheat_sheets_are_sections_of_commands_that_there_are(command: Comma
     assert all(f"## {name}" in command("cheat").out for name in SHEETS)
     assert command("cheat", "behind").out.startswith("## behind\n# who is behind")
     assert all(name in command("cheat", "-h").out for name in SHEETS)
+
+
+PRELUDE = f"""
+set -o pipefail
+penstock() {{
+    case "$*" in
+        seek*--dry-run | redrive*--dry-run) ;;
+        seek* | redrive*) set -- "$@" --yes ;;  # there is nobody to ask
+        tail\\ -f*) timeout -s INT --preserve-status 2 {sys.executable} -m penstock "$@"; [ $? -eq 130 ]; return ;;
+    esac
+    {sys.executable} -m penstock "$@"
+}}
+jq() {{ cat; }}
+"""
+
+
+@pytest.mark.nightly
+def test_every_line_of_the_cheat_sheets_runs(tmp_path: Path) -> None:
+    """But for those that start servers, and top, which needs a terminal; the longest waits are made short."""
+    with ServerProcess(tmp_path, f"--data={tmp_path / 'data'}", doors=["http"]) as server:
+        command = CommandLine(server, tmp_path)
+        for topic in ("orders", "orders-dead", "photos", "copy-of-orders"):
+            command("topics", "create", topic)
+        command("subs", "create", "orders-dead-sub", "orders-dead")
+        (tmp_path / "cat.jpg").write_bytes(b"\xff\xd8")
+        lines = [line for sheet in SHEETS.values() for line in sheet.splitlines() if line and not line.startswith("#")]
+        lines = [line for line in lines if not line.startswith(("penstock serve", "penstock top"))]
+        command("publish", "orders", "4711", "-H", "kind=paid")
+        command("publish", "orders", '{"customer": {"id": 17}}')
+        for line in lines:
+            short = line.replace("--rate 100", "--rate 10000").replace("--wait 60s", "--wait 100ms")
+            done = subprocess.run(
+                ["bash", "-c", PRELUDE + short],
+                cwd=tmp_path,
+                env=command.environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+            assert done.returncode == 0, (line, done)

@@ -97,7 +97,7 @@ gunzip -c orders.jsonl.gz | penstock import copy-of-orders -
 # lines with tabs in a pipe, JSON with -J, and exit codes that say what happened
 penstock lag | awk -F'\\t' '$3 > 1000 {print $1}'
 penstock topics ls -J | jq -r .name
-penstock topics show orders >/dev/null || [ $? -eq 3 ] && penstock topics create orders
+penstock topics show orders >/dev/null; [ $? -ne 3 ] || penstock topics create orders
 """,
     "shell": """
 source <(penstock completion bash)

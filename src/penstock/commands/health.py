@@ -22,7 +22,7 @@ NAGIOS = {0: 0, FAILED: 1, UNREACHABLE: 2}  # ok, warning, critical
 def health(
     session: Session,
     *,
-    wait: Annotated[str, typer.Option(metavar="SECONDS", help="Until the server is ready, so long at most.")] = "0s",
+    wait: Annotated[str, typer.Option(metavar="DURATION", help="Until the server is ready, so long at most.")] = "0s",
     max_backlog: Annotated[int | None, typer.Option(metavar="N", help="More waiting messages are a fault.")] = None,
     max_age: Annotated[str | None, typer.Option(metavar="DURATION", help="An older one is a fault.")] = None,
     nagios: Annotated[

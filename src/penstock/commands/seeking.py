@@ -79,7 +79,7 @@ def purge(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="SUB", help="A subscription, or a topic with --topic.")],
     *,
-    topic: Annotated[bool, typer.Option("--topic", help="NAME is a topic: remove all of its messages.")] = False,
+    topic: Annotated[bool, typer.Option("--topic", help="It is a topic: remove all of its messages.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
