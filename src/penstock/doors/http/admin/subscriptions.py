@@ -14,9 +14,10 @@ from penstock.doors.consumers import Consumer
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.consumers import connected
 from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.paging import Page, Paging, page_of
+from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Counts, Names, instant, made_at
 from penstock.doors.http.admin.topics import Recent, Search, Sort
+from penstock.doors.paging import Page
 from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, full_name, parts_of
 from penstock.engine.options import SUBSCRIPTION
 from penstock.engine.port import SubscriptionMetadata
