@@ -126,6 +126,8 @@ def topics(ask: Harness) -> None:
 def subscriptions(ask: Harness) -> None:
     options = {"dead_letter_policy": {"dead_letter_topic": "dead"}, "retry_policy": {"minimum_backoff": 1}}
     ask("POST", "/subscriptions", {"name": "s", "topic": "t", "options": options, "start": "beginning"})
+    ask("GET", "/subscriptions/{subscription}/consumers", subscription="s")
+    ask("GET", "/cursors")
     ask("POST", "/subscriptions", {"name": "d", "topic": "dead"})
     ask("GET", "/subscriptions", topic="t", sort="oldest")
     ask("GET", "/subscriptions/{subscription}", subscription="s")
