@@ -346,7 +346,7 @@ def test_output_that_cannot_be_written_is_one_sentence(
         (["publish", "TOPIC", "-", "--count", "2"], 2, "--count needs a body or --file"),
         (["publish", "TOPIC", "x", "--address", "127.0.0.1:1"], 4, "Cannot reach the server at http://127.0.0.1:1"),
         (["peek", "TOPIC", "--address", "a b"], 1, "Not an address: a b. Give HOST:PORT"),
-        (["topics", "ls", "--sort", "size"], 1, "sort must be -messages, -name, -rate, messages, name or rate"),
+        (["topics", "ls", "--sort", "size"], 1, "sort must be bytes, -bytes, messages, -messages, name, -name"),
         (["subs", "create", "s", "TOPIC", "--max-attempts", "3"], 1, "dead_letter_policy needs a dead_letter_topic"),
         (["redrive", "absent"], 3, "There is neither a subscription nor a topic absent"),
         (["pull", "absent"], 3, "Subscription not found: projects/penstock/subscriptions/absent"),

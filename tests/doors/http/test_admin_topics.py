@@ -101,7 +101,11 @@ def test_a_list_is_in_pages_and_can_be_searched_and_sorted(admin: Harness) -> No
         ({"page_token": "???"}, "This page_token is not one of this list"),
         ({"page_token": "WzEsMl0="}, "This page_token is not one of this list"),
         ({"colour": "red"}, "Unknown parameter: colour"),
-        ({"sort": "colour"}, "sort must be -messages, -name, -rate, messages, name or rate"),
+        (
+            {"sort": "colour"},
+            "sort must be bytes, -bytes, messages, -messages, name, -name, published, -published, rate, -rate, "
+            "subscriptions or -subscriptions",
+        ),
     ],
 )
 def test_a_wrong_query_gets_one_sentence(admin: Harness, query: dict[str, object], sentence: str) -> None:

@@ -106,7 +106,8 @@ def _bounded(bound: re.Match[str]) -> str:
 
 def _choices(kind: Any, field: str) -> list[str]:
     known = described(kind)["properties"].get(field, {}) if isinstance(kind, type) else {}
-    return [str(each) for part in [known, *known.get("anyOf", [])] for each in part.get("enum", [])]
+    choices = {str(each) for part in [known, *known.get("anyOf", [])] for each in part.get("enum", [])}
+    return sorted(choices, key=lambda each: (each.lstrip("-"), each.startswith("-")))
 
 
 def described(kind: Any) -> dict[str, Any]:
