@@ -103,8 +103,10 @@ def test_a_list_is_in_pages_and_can_be_searched_and_sorted(admin: Harness) -> No
         ({"colour": "red"}, "Unknown parameter: colour"),
         (
             {"sort": "colour"},
-            "sort must be bytes, -bytes, messages, -messages, name, -name, published, -published, rate, -rate, "
-            "subscriptions or -subscriptions",
+            (
+                "sort must be bytes, -bytes, messages, -messages, name, -name, published, -published, rate, -rate, "
+                "subscriptions or -subscriptions"
+            ),
         ),
     ],
 )
