@@ -373,6 +373,8 @@ def test_bad_input_is_one_sentence(
 
 
 def test_a_message_that_is_too_large_is_one_sentence(command: CommandLine, topic: str) -> None:
+    assert command.refused("publish", topic, "--file", "/dev/zero", code=2) == "/dev/zero is larger than 16 MiB"
+    assert command.refused("import", topic, stdin=bytes((64 << 20) + 1)) == "Line 1 is longer than 64 MiB"
     whole = ("publish", topic, "-", "-D", "")
     assert "larger than 16 MiB" in command.refused(*whole, stdin=bytes(17 << 20), code=2)
     assert command.refused(*whole, stdin=bytes(16 << 20)) == (

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.acceptance.command_line import CommandLine
@@ -79,6 +80,21 @@ def test_what_differs_is_left_unless_asked(command: CommandLine, file: Path) -> 
         code, text = terminal.end()
     assert code == 0
     assert "0 created, 1 changed, 0 left as it is, 2 unchanged, 0 messages published." in text
+
+
+def test_a_server_that_takes_long_is_waited_for_with_a_bar(file: Path, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--memory", doors=["http", "pubsub"]) as server:
+        command, process = CommandLine(server, tmp_path), psutil.Process(server.ready["pid"])
+        process.suspend()
+        try:
+            with command.terminal("seed", str(file)) as terminal:
+                terminal.until("Seeding")
+                process.resume()
+                code, text = terminal.end()
+        finally:
+            process.resume()
+    assert code == 0
+    assert "3 created" in text
 
 
 @pytest.mark.parametrize(

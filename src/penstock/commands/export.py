@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -29,6 +30,7 @@ from penstock.errors import FailedPreconditionError, InvalidArgumentError, Penst
 from penstock.wording import counted
 
 ROWS = 1000
+LINE_BYTES_MAX = 64 << 20  # a message of 10 MiB is below it, however it is escaped
 FIELDS = {"data", "data_base64", "attributes", "ordering_key", "delay_seconds", "ttl_seconds"}
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="- is standard output or input.")]
@@ -180,8 +182,10 @@ def _drafts(file: str, parquet: bool) -> Iterator[dict[str, Any]]:
         yield from parquet_drafts(file)
         return
     with ExitStack() as stack:
-        lines: Iterable[bytes] = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
-        for number, line in enumerate(lines, 1):
+        lines = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+        for number, line in enumerate(iter(partial(lines.readline, LINE_BYTES_MAX + 1), b""), 1):
+            if len(line) > LINE_BYTES_MAX:
+                raise InvalidArgumentError(f"Line {number} is longer than {LINE_BYTES_MAX >> 20} MiB")
             if line.strip():
                 yield read_line(line, number)
 

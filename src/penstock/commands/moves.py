@@ -13,7 +13,7 @@ import typer
 from penstock.commands.exits import FAILED, INTERRUPTED, PARTLY_DONE, complain
 from penstock.commands.help import Commands
 from penstock.commands.output import Column, count, moment, rate
-from penstock.commands.progress import Progress
+from penstock.commands.progress import Progress, waiting
 from penstock.commands.questions import ask
 from penstock.commands.session import CONDITIONS, DryRun, Session, Subscription, Yes, on_server, path_of, sharing
 from penstock.wording import counted
@@ -119,7 +119,8 @@ def _run(
     **conditions: str | None,
 ) -> None:
     move |= {name: value or "" for name, value in conditions.items()} | {"ids": ids or [], "max": most}
-    seen = session.create("/moves", {**move, "dry_run": True})
+    with waiting("Counting"):
+        seen = session.create("/moves", {**move, "dry_run": True})
     if dry_run:
         return _show_preview(session, seen)
     if not seen["would_move"]:

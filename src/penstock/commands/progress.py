@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
 from types import TracebackType
 from typing import Any, Self
 
@@ -46,12 +49,34 @@ class Progress:
             self._shown = now
             self._show()
 
+    def wait(self) -> Timer | None:
+        """Show it when its time has come, though nothing is known of how far things are."""
+        if not self._wanted:
+            return None
+        timer = Timer(PATIENCE_SECONDS, self._show)
+        timer.start()
+        return timer
+
     def _show(self) -> None:
         if self._bar is None:
             self._bar = _bar()
             self._task = self._bar.add_task(self._title, total=self.total)
             self._bar.start()
         self._bar.update(self._task, description=self._title, completed=self.done, total=self.total)
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """For a request that may take long: a bar that only moves."""
+    bar = Progress(title)
+    timer = bar.wait()
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        bar.hide()
 
 
 def _bar() -> Any:

@@ -23,7 +23,7 @@ from penstock.commands.templates import fill, pairs, parse_template, render
 from penstock.commands.times import local_now, seconds
 
 READ_BYTES = 1 << 16
-BODY_BYTES_MAX = 16 << 20  # of one message from standard input; the server has a lower limit
+BODY_BYTES_MAX = 16 << 20  # of one message; the server has a lower limit
 
 
 class Keyed(NamedTuple):
@@ -146,9 +146,13 @@ def _bodies(bodies: list[str], files: list[str], count: int, delimiter: bytes, r
 
 def _read_file(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            data = file.read(BODY_BYTES_MAX + 1)
     except OSError as error:
         raise WrongUsageError(f"Cannot read {path}: {error.strerror}") from None
+    if len(data) > BODY_BYTES_MAX:
+        raise WrongUsageError(f"{path} is larger than {BODY_BYTES_MAX >> 20} MiB")
+    return data
 
 
 def _standard_input(delimiter: bytes) -> Iterator[bytes]:

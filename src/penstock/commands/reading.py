@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.commands.exits import NOT_FOUND, WrongUsageError
-from penstock.commands.progress import Progress
+from penstock.commands.progress import Progress, waiting
 from penstock.commands.session import (
     Conditions,
     Filter,
@@ -77,7 +77,8 @@ def peek(
         return
     asked = {**conditions, **_decoding(decode)}
     if not start:
-        found = reversed(list(_read(session, name, {"order": "desc", **asked}, most)))
+        with waiting("Looking"):
+            found = reversed(list(_read(session, name, {"order": "desc", **asked}, most)))
     else:
         query = _query(session, name, window(start, local_now(), Window()))
         found = _read(session, name, query | asked, most)

@@ -12,6 +12,7 @@ import typer
 
 from penstock.commands.exits import PARTLY_DONE, WrongUsageError
 from penstock.commands.output import Column, count, write
+from penstock.commands.progress import waiting
 from penstock.commands.questions import ask
 from penstock.commands.session import DryRun, Session, Yes, on_server
 from penstock.errors import InvalidArgumentError
@@ -71,7 +72,8 @@ def _apply(session: Session, source: Source, **how: bool) -> Mapping[str, Any]:
     """A refusal names the place in the document; here it becomes a line of the file."""
     document = {**session.project, **source.document}
     try:
-        answer: Mapping[str, Any] = session.client.post("/topology", document | how)
+        with waiting("Seeding"):
+            answer: Mapping[str, Any] = session.client.post("/topology", document | how)
     except InvalidArgumentError as error:
         raise WrongUsageError(source.located(error.message)) from None
     return answer
