@@ -78,12 +78,12 @@ def test_sending_and_consuming_on_the_command_line(server: TextServer) -> None:
 
 def test_what_goes_wrong_on_the_command_line_is_a_sentence(server: TextServer) -> None:
     """T-011."""
-    for arguments in (
-        ["send", "a/b", "x"],
-        ["send", "q", "x", "--address", "nowhere"],
-        ["consume", "q", "--address", "127.0.0.1:1", "--timeout", "0.1"],
+    for code, arguments in (
+        (1, ["send", "a/b", "x"]),
+        (1, ["send", "q", "x", "--address", "nowhere"]),
+        (4, ["consume", "q", "--address", "127.0.0.1:1", "--timeout", "0.1"]),
     ):
         done = penstock(server, *arguments)
-        assert done.returncode == 1
+        assert done.returncode == code
         assert done.stderr.startswith("penstock: ")
         assert done.stderr.count("\n") == 1

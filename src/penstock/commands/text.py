@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from penstock.commands.help import Commands
-
-if TYPE_CHECKING:
-    from penstock.text import Client
 
 app = Commands("Send and consume over the text protocol.")
 
@@ -42,8 +38,10 @@ def send(
 
     Without MESSAGES, standard input is one message, or one per line with --lines.
     """
+    from penstock.text import Client
+
     contents = iter([message.encode() for message in messages]) if messages else _input(lines)
-    with _client(address, timeout) as client:
+    with Client(address, timeout_seconds=timeout) as client:
         for message_id in client.send_many(queue, contents):
             if not quiet:
                 print(message_id)
@@ -67,8 +65,10 @@ def consume(
 
     The exit code is 1 if --count was given and fewer came.
     """
+    from penstock.text import Client
+
     written, end = 0, b"\0" if null else b"\n"
-    with _client(address, timeout) as client:
+    with Client(address, timeout_seconds=timeout) as client:
         messages = client.consume(queue, window=min(count or 100, 100), wait_seconds=wait)
         for message in messages:
             sys.stdout.buffer.write(message.content + end)
@@ -79,23 +79,6 @@ def consume(
                 break
         messages.close()
     raise typer.Exit(EXIT_FAILED if written < count else 0)
-
-
-@contextmanager
-def _client(address: str, timeout_seconds: float) -> Iterator[Client]:
-    """A client whose failures end the command with a sentence."""
-    from penstock.errors import PenstockError
-    from penstock.text import Client
-
-    try:
-        with Client(address, timeout_seconds=timeout_seconds) as client:
-            yield client
-    except PenstockError as error:
-        print(f"penstock: {error.message}", file=sys.stderr)
-        raise typer.Exit(EXIT_FAILED) from None
-    except BrokenPipeError:  # the reader of our output has left; what was not written is not acknowledged
-        sys.stderr.close()
-        raise typer.Exit(EXIT_FAILED) from None
 
 
 def _input(lines: bool) -> Iterator[bytes]:

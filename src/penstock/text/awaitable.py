@@ -66,7 +66,7 @@ class AsyncClient:
                 async with asyncio.timeout(self._timeout_seconds):
                     await self._dial()
             except (OSError, TimeoutError) as error:
-                raise UnavailableError(f"No connection to the endpoint: {error}") from error
+                raise UnavailableError(f"No connection to the endpoint: {error.strerror or error}") from error
             self._keeper = asyncio.get_running_loop().create_task(self._keep_connected())
 
     async def close(self) -> None:

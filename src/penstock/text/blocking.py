@@ -111,7 +111,7 @@ class Client:
             except OSError as error:
                 self._drop()
                 if time.monotonic() + pause >= until:
-                    raise UnavailableError(f"No connection to the endpoint: {error}") from error
+                    raise UnavailableError(f"No connection to the endpoint: {error.strerror or error}") from error
                 self._never.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
