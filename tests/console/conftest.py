@@ -6,7 +6,6 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,22 +13,13 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 
 from penstock.admin.client import Client
 from penstock.text import Client as TextClient
-from tests.console.browser import HELP, find
-from tests.server_process import ROOT, ServerProcess
+from tests.console.browser import FLAGS, HELP, find
+from tests.server_process import ServerProcess
 
-ARTEFACTS = ROOT / ".artefacts" / "console"
-FLAGS = [
-    "--no-sandbox",  # the tests may run as root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 BOXES = """[...document.querySelectorAll('.tile, .panel, .chart, .scroll, header')]
     .map((each) => Object.values(each.getBoundingClientRect().toJSON()))"""  # where the parts of a page are
 expect.set_options(timeout=20_000)  # only a failing test waits so long
+PATIENCE = 60_000  # milliseconds
 SIZES = {"phone": (375, 812), "laptop": (1280, 800), "wide": (2560, 1440)}
 
 
@@ -98,24 +88,17 @@ def page(browser: Browser, server: ServerProcess, request: pytest.FixtureRequest
         color_scheme=wanted.get("scheme", "light"),
         reduced_motion="reduce",
     )
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(f"error: {error}"))
-    page.on("console", lambda line: None if _expected(line) else problems.append(f"{line.type}: {line.text}"))
+    page.on("console", lambda line: None if expected(line) else problems.append(f"{line.type}: {line.text}"))
     yield page
     context.close()
     assert not problems, problems
 
 
-def _expected(line: ConsoleMessage) -> bool:
+def expected(line: ConsoleMessage) -> bool:
     """A request that the server refuses is shown to the user, and logged by the browser itself."""
     refused = re.match(r"Failed to load resource: the server responded with a status of 4\d\d", line.text)
     return line.type not in ("error", "warning") or refused is not None
-
-
-def keep(page: Page, name: str) -> Path:
-    """A picture of the page, as an artefact."""
-    ARTEFACTS.mkdir(parents=True, exist_ok=True)
-    path = ARTEFACTS / f"{name}.png"
-    page.screenshot(path=path)
-    return path

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from penstock.admin.client import Client
 from penstock.errors import NotFoundError
 from tests.console.actions import make_topic, submit
-from tests.console.conftest import keep
+from tests.console.pictures import keep
 from tests.server_process import ServerProcess
 
 NUMBERS = count()

@@ -7,7 +7,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from penstock.admin.client import Client
-from tests.console.conftest import BOXES, keep
+from tests.console.conftest import BOXES
+from tests.console.pictures import keep
 from tests.server_process import ServerProcess
 
 

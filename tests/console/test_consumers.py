@@ -13,7 +13,7 @@ from pyarrow import flight
 from penstock.admin.client import Client
 from penstock.text import Client as TextClient
 from tests.console.actions import address, make_topic
-from tests.console.conftest import keep
+from tests.console.pictures import keep
 from tests.server_process import SECONDS, ServerProcess
 
 

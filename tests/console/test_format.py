@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
+
+from tests.server_process import ServerProcess
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
+    """One for all of them: nothing is left behind."""
+    page = browser.new_page(base_url=f"http://{server.addresses['http']}")
+    page.goto("/")
+    yield page
+    page.close()
 
 
 def call(page: Page, module: str, function: str, *arguments: Any) -> Any:
-    page.goto("/")
     return page.evaluate(f"async (given) => (await import('/console/{module}')).{function}(...given)", list(arguments))
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from penstock.admin.client import Client
 from tests.console.actions import address, make_topic, press, said, submit
-from tests.console.conftest import keep
+from tests.console.pictures import keep
 
 AVRO = {"type": "record", "name": "Reading", "fields": [{"name": "id", "type": "long"}]}
 PROTO = 'syntax = "proto3"; message State { string name = 1; int64 post_code = 2; }'

@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from penstock.admin.client import Client
-from tests.console.conftest import BOXES, SIZES, keep
+from tests.console.conftest import BOXES, SIZES
+from tests.console.pictures import keep
 
 TOPIC = "projects%2Fpenstock%2Ftopics%2Forders"
 SUBSCRIPTION = "projects%2Fpenstock%2Fsubscriptions%2Fbilling"

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
 from tests.console.actions import address, make_dead_letters, make_topic, press, said, submit
-from tests.console.conftest import keep
+from tests.console.pictures import keep
 from tests.server_process import ServerProcess
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import gzip
 import hashlib
 import http.client
+import http.server
 import re
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
+from tests.console.browser import FLAGS, find
 from tests.server_process import ROOT, ServerProcess
 
 FOLDER = ROOT / "src" / "penstock" / "doors" / "http" / "console"
@@ -124,3 +130,116 @@ def test_all_of_it_is_below_100_kilobytes() -> None:
     served = [path for path in FOLDER.rglob("*") if path.suffix in (".js", ".mjs", ".css", ".html", ".svg")]
     assert sum(len(gzip.compress(path.read_bytes())) for path in served) < 100_000
     assert Path(FOLDER / "main.js") in served
+
+
+# ---------------------------------------------------------------------- a page of somebody else, in the same browser
+
+SPY = """async (server) => {
+  const tries = {
+    read: () => fetch(`${server}/admin/v1/topics`).then((answer) => answer.text()),
+    blind: () => fetch(`${server}/admin/v1/topics`, { mode: "no-cors" }).then((answer) => answer.text()),
+    json: () => fetch(`${server}/admin/v1/topics`, { method: "POST", headers: { "Content-Type": "application/json" },
+      body: '{"name": "from-afar"}' }),
+    plain: () => fetch(`${server}/admin/v1/topics`, { method: "POST", mode: "no-cors", body: '{"name": "from-afar"}' }),
+    script: () => import(`${server}/console/main.js`),
+    events: () => new Promise((resolve, reject) => {
+      const source = new EventSource(`${server}/admin/v1/events`);
+      source.onmessage = resolve;
+      source.onerror = () => { source.close(); reject(new Error("refused")); };
+    }),
+  };
+  const found = {};
+  for (const [name, run] of Object.entries(tries)) {
+    try { found[name] = String((await run()) ?? ""); } catch (error) { found[name] = "refused"; }
+  }
+  const form = document.createElement("form");
+  Object.assign(form, { method: "post", action: `${server}/admin/v1/topics`, enctype: "text/plain", target: "there" });
+  form.innerHTML = '<input name=\\'{"name": "from-afar", "x": "\\' value=\\'"}\\'>';
+  document.body.append(Object.assign(document.createElement("iframe"), { name: "there" }), form);
+  form.submit();
+  return found;
+}"""
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """A web page of another origin."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>elsewhere</title>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as site:
+        thread = threading.Thread(target=site.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{site.server_address[1]}/"
+        site.shutdown()
+        thread.join()
+
+
+def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(
+    browser: Browser, server: ServerProcess, elsewhere: str, admin: Client
+) -> None:
+    page = browser.new_page()
+    page.goto(elsewhere)
+    with page.expect_response(lambda answer: answer.request.resource_type == "document") as posted:
+        found = page.evaluate(SPY, f"http://{server.addresses['http']}")
+    assert set(found.values()) <= {"refused", "", "[object Response]"}, found
+    assert (found["read"], found["json"], found["events"], found["script"]) == ("refused",) * 4
+    assert posted.value.status in (403, 415)
+    assert admin.get("/topics", search="from-afar")["total"] == 0
+    page.close()
+
+
+def test_a_name_that_points_here_gets_nothing(browser: Browser, server: ServerProcess) -> None:
+    """As a page would that lets its own name lead to this machine."""
+    flags = [*FLAGS, "--host-resolver-rules=MAP evil.example 127.0.0.1"]
+    misled = browser.browser_type.launch(executable_path=find(), args=flags)
+    page = misled.new_page()
+    answer = page.goto(f"http://evil.example:{server.place('http')[1]}/")
+    assert answer is not None
+    assert answer.status == 403
+    assert page.evaluate("fetch('/admin/v1/topics').then((answer) => answer.status)") == 403
+    misled.close()
+
+
+def test_markup_that_got_into_a_page_would_not_run(browser: Browser, server: ServerProcess) -> None:
+    """The second wall: what the server's policy forbids, should the first one ever fall."""
+    page = browser.new_page(base_url=f"http://{server.addresses['http']}")
+    page.goto("/#/server")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Server")
+    with page.expect_console_message(lambda line: "Content Security Policy" in line.text):
+        page.evaluate(
+            """(text) => {
+              document.querySelector("main").insertAdjacentHTML("beforeend", text);
+              document.head.append(Object.assign(document.createElement("script"), { textContent: "window.hit = 1" }));
+              location.href = "javascript:window.hit = 1";
+            }""",
+            SCRIPT,
+        )
+    assert page.evaluate("window.hit") is None
+    page.close()
+
+
+def test_no_name_of_a_resource_becomes_markup(page: Page, admin: Client) -> None:
+    """In tables, in the picture of the flow, in titles and in dialogs."""
+    name = "<img src=x onerror=window.hit=1>"
+    admin.post("/topics", {"name": name})
+    admin.post("/subscriptions", {"name": name, "topic": name})
+    quoted = quote(f"projects/penstock/topics/{name}", safe="")
+    places = ["#/overview", "#/topics?search=onerror", "#/topics?search=onerror&show=names", "#/queues?search=onerror"]
+    for place in (*places, f"#/topics/{quoted}", "#/subscriptions?search=onerror"):
+        page.goto(f"/{place}")
+        expect(page.get_by_text(name).first).to_be_visible()
+    page.goto(f"/#/topics/{quoted}")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("dialog").get_by_text(name)).to_be_visible()
+    assert page.evaluate("window.hit") is None
+    assert page.locator("img[src=x]").count() == 0
+    admin.delete(f"/topics/{quoted}")

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from penstock.admin.client import Client, path_of
 from tests.console.actions import address, make_topic, press, said, submit
-from tests.console.conftest import keep
+from tests.console.pictures import keep
 
 
 def test_of_one_subscription(page: Page, admin: Client) -> None:

@@ -119,19 +119,22 @@ async def sorted_page(
     context: Context, names: Sequence[str], query: Paging, order: str
 ) -> tuple[Page, dict[str, SubscriptionStatistics]]:
     """Names of subscriptions in the order that was asked for, and what is counted of them."""
-    sort, descending = order.removeprefix("-"), order.startswith("-")
-    if sort == "name":
-        page = page_of(names, query, descending=descending)
+    sort, descending, rates = order.removeprefix("-"), order.startswith("-"), context.rates
+    cheap: dict[str, Callable[[str], Any]] = {
+        "name": lambda name: name,
+        "rate": lambda name: (rates.of_subscription(name)[0], name),
+        "acks": lambda name: (rates.of_subscription(name)[1], name),
+    }
+    if sort in cheap:
+        page = page_of(names, query, cheap[sort], descending=descending)
         return page, await _counted(context, page.items)
-    counted, rates = await _counted(context, names), context.rates
+    counted = await _counted(context, names)
     keys: dict[str, Callable[[str], Any]] = {
         "backlog": lambda name: (counted[name].backlog_messages, name),
         "in_flight": lambda name: (counted[name].in_flight_messages, name),
         "oldest": lambda name: (counted[name].oldest_unacked_age_seconds, name),
         "dead_letters": lambda name: (counted[name].dead_lettered, name),
         "topic": lambda name: (counted[name].topic, name),
-        "rate": lambda name: (rates.of_subscription(name)[0], name),
-        "acks": lambda name: (rates.of_subscription(name)[1], name),
     }
     return page_of(counted, query, keys[sort], descending=descending), counted
 

@@ -45,6 +45,7 @@ class App extends Component {
     if (before === after) return;
     document.querySelector("main").focus({ preventScroll: true });
     scrollTo(0, 0);
+    requestAnimationFrame(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" }));
   }
 
   key(event) {

@@ -3,12 +3,12 @@
 import { html } from "../lib/view.js";
 
 /**
- * columns: [{label, number, wide, minor, sort, cell(row)}], minor ones not on a phone; sort: "name" or "-name";
+ * columns: [{label, number, wide, minor, stack, sort, cell(row)}], minor ones not on a phone, stack on lines of their own there; sort: "name" or "-name";
  * onSort(sort); href(row) leads on. A row is a link as well, so that it can be opened in another tab.
  */
 export function Table({ columns, rows, sort = "", onSort, href, empty, label, compact, keyOf = (row) => row.name }) {
   if (!rows.length) return html`<p class="empty">${empty}</p>`;
-  const kind = (column) => [column.number && "number", column.wide && "wide", column.minor && "minor"].filter(Boolean).join(" ");
+  const kind = (column) => [column.number && "number", column.wide && "wide", column.minor && "minor", column.stack && "stack"].filter(Boolean).join(" ");
   return html`<div class="scroll" tabindex="-1">
     <table class=${compact ? "compact" : ""} aria-label=${label} onKeyDown=${(event) => walk(event, "tbody tr a:first-of-type")}>
       <thead>

@@ -60,7 +60,7 @@ class List extends View {
   /** What each kind of client calls it. */
   names(usual) {
     const name = (client) => (row) => (row.names[client] ? html`<code>${row.names[client]}</code> <${Copy} text=${row.names[client]} />` : html`<span class="quiet">cannot reach it</span>`);
-    return [this.columns(usual)[0], ...Object.entries(CLIENTS).map(([client, label]) => ({ label, wide: client !== "text" && client !== "python", cell: name(client) }))];
+    return [this.columns(usual)[0], ...Object.entries(CLIENTS).map(([client, label]) => ({ label, wide: client !== "text" && client !== "python", stack: true, cell: name(client) }))];
   }
 }
 

@@ -3,7 +3,7 @@
 import { get, path, post, remove } from "../lib/api.js";
 import { ago, bytes, clock, count, duration, lastPart, plural, rate } from "../lib/format.js";
 import { live } from "../lib/live.js";
-import { format, go } from "../lib/route.js";
+import { format, go, refine } from "../lib/route.js";
 import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
@@ -41,7 +41,7 @@ export class Subscription extends View {
   }
 
   open(dialog) {
-    this.setState({ dialog });
+    refine({ do: dialog ?? "" }); // an address of its own, as everything that is shown
   }
 
   show({ subscription, leases, waiting, consumers, topic }) {
@@ -103,7 +103,7 @@ export class Subscription extends View {
       this.open(null);
       this.reload();
     };
-    switch (this.state.dialog) {
+    switch (live.canChange ? this.props.query.do : "") {
       case "seek":
         return html`<${Seek} subscription=${subscription} onClose=${close} />`;
       case "redrive":

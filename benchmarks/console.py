@@ -1,0 +1,126 @@
+"""The console beside a server at full speed: the publish rate with the page open and without, and the page's heap.
+
+Run as `python -m benchmarks console [--quick]`. One client of the text door sends and takes windows of 100 messages as
+fast as it can. The page is open in every second turn, so that whatever else the machine does meets both; then it stays
+open for ten minutes, and its heap is read each minute after a collection. The browser runs at the lowest priority:
+elsewhere it has a machine of its own, so what is measured is what the server does for it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import psutil
+from playwright.sync_api import CDPSession, Page, sync_playwright
+
+from benchmarks.gauge import Lap, mebibytes, row
+from benchmarks.text_clients import TextClient
+from tests.console.browser import FLAGS, HELP, find
+from tests.server_process import ServerProcess
+
+SHARE = 2_000  # messages that are sent, then taken
+
+
+class Figures(NamedTuple):
+    without: list[Lap]
+    open: list[Lap]
+    heaps: list[int]
+
+    @property
+    def ratio(self) -> float:
+        """Of the rates of neighbours, the one in the middle."""
+        return median(beside.rate / alone.rate for alone, beside in zip(self.without, self.open, strict=True))
+
+    @property
+    def growth(self) -> float:
+        """Of the heap, from the first third of the looks to the last."""
+        third = max(1, len(self.heaps) // 3)
+        return median(self.heaps[-third:]) / median(self.heaps[:third])
+
+
+def main(quick: bool) -> None:
+    figures = measure(*((3, 4, 4, 5) if quick else (15, 20, 10, 60)))
+    cpu = [median(lap.cpu_us for lap in laps) for laps in (figures.without, figures.open)]
+    print(row("without the page", _middle(figures.without)))
+    print(row("the page is open", _middle(figures.open)) + f"  {figures.ratio:6.3f}x")
+    print(f"  server's CPU for a message  {cpu[1] / cpu[0]:.3f}x")
+    print(f"  heap of the page  {', '.join(mebibytes(each) for each in figures.heaps)}: {figures.growth:.3f}x")
+
+
+def _middle(laps: list[Lap]) -> Lap:
+    return sorted(laps, key=lambda lap: lap.rate)[len(laps) // 2]
+
+
+def measure(turns: int, seconds: float, looks: int, look_seconds: float) -> Figures:
+    """`turns` pairs of so many seconds, then so many looks at the heap of a page that stays open."""
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as (server, published, page):
+        without, beside = list[Lap](), list[Lap]()
+        for _ in range(turns):
+            page.goto("about:blank")
+            without.append(lap(server, published, page, seconds))
+            show(page, server)
+            beside.append(lap(server, published, page, seconds))
+        session = page.context.new_cdp_session(page)
+        heaps = [heap(session)]
+        for _ in range(looks):
+            page.wait_for_timeout(1000 * look_seconds)
+            heaps.append(heap(session))
+        return Figures(without, beside, heaps[1:])
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[ServerProcess, Synchronized[int], Page]]:
+    """A server at full speed, how many messages it has taken, and a browser that gives way to both."""
+    context = multiprocessing.get_context("fork")
+    published = context.Value("q", 0)
+    with ServerProcess(folder, f"--data={folder / 'data'}", doors=("http", "text")) as server:
+        load = context.Process(target=_load, args=(server.place("text")[1], published), daemon=True)
+        load.start()
+        with sync_playwright() as playwright:
+            path = find()
+            assert path is not None, HELP
+            browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            show(page, server)
+            for each in psutil.Process().children(recursive=True):
+                if "chrom" in each.name():
+                    each.nice(19)
+            yield server, published, page
+            browser.close()
+        assert load.is_alive(), "the client failed"
+        load.kill()
+        load.join()
+
+
+def _load(port: int, published: Synchronized[int]) -> None:
+    client = TextClient(port, "work")
+    while True:
+        client.send(SHARE)
+        with published.get_lock():
+            published.value += SHARE
+        client.take(SHARE)
+
+
+def show(page: Page, server: ServerProcess) -> None:
+    page.goto(f"http://{server.addresses['http']}/#/overview")
+    page.locator(".connection.live").wait_for()
+    page.locator(".chart").nth(7).wait_for()
+
+
+def lap(server: ServerProcess, published: Synchronized[int], page: Page, seconds: float) -> Lap:
+    began, cpu, before = time.perf_counter(), server.cpu_seconds(), published.value
+    page.wait_for_timeout(1000 * seconds)
+    return Lap(published.value - before, time.perf_counter() - began, server.cpu_seconds() - cpu)
+
+
+def heap(session: CDPSession) -> int:
+    session.send("HeapProfiler.collectGarbage")
+    return int(session.send("Runtime.getHeapUsage")["usedSize"])

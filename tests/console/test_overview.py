@@ -1,0 +1,93 @@
+"""The overview: rates through each door, the picture of the flow, charts that are read and stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from playwright.sync_api import Page, Route, expect
+
+from tests.console.test_format import call
+
+
+def test_rates_of_each_door(page: Page) -> None:
+    page.goto("/#/overview")
+    table = page.get_by_role("table", name="Rates through each door")
+    row = table.get_by_role("row").filter(has_text="text")
+    for column in (2, 3, 4):
+        expect(row.locator(f"td:nth-child({column})")).not_to_have_text("0/s")
+    expect(table.get_by_role("row").last.locator("td").nth(5)).to_have_text("0/s")
+
+
+def test_pipes_lead_from_doors_to_where_messages_go(page: Page) -> None:
+    page.goto("/#/overview")
+    for label in ("text", "work", "billing", "archive"):
+        expect(page.locator(".box", has_text=label).first).to_be_visible()
+    expect(page.locator(".pipe.on").first).to_be_attached()
+    expect(page.locator(".pipe.dead")).to_have_count(1)
+    page.locator(".box", has_text="billing").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("billing")
+
+
+def test_what_is_stuck_is_red(page: Page) -> None:
+    def age(route: Route) -> None:
+        """As if an hour had passed since."""
+        answer = route.fetch()
+        body = answer.json()
+        for each in body["subscriptions"]:
+            if each["id"] == "archive":
+                each["oldest_age_seconds"] = 3600
+        route.fulfill(response=answer, body=json.dumps(body))
+
+    page.route("**/admin/v1/subscriptions?*", age)
+    page.goto("/#/overview")
+    stuck = page.locator(".box.stuck", has_text="archive")
+    expect(stuck).to_contain_text("waiting for 1 h")
+    expect(page.locator(".pipe.stuck").first).to_be_attached()
+    expect(page.get_by_text("Red: messages have waited for more than 1 min")).to_be_visible()
+    page.unroute_all(behavior="ignoreErrors")
+
+
+def test_the_pointer_reads_all_charts_at_one_time(page: Page) -> None:
+    page.goto("/#/overview")
+    expect(page.locator(".chart")).to_have_count(8)
+    expect(page.locator(".chart time")).to_have_count(0)
+    page.locator(".chart .u-over").first.hover()
+    expect(page.locator(".chart time")).to_have_count(8)
+
+
+def test_hours_have_an_address(page: Page) -> None:
+    page.goto("/#/overview")
+    page.get_by_role("button", name="24 h").click()
+    expect(page).to_have_url(re.compile("range=24h"))
+    page.reload()
+    expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
+
+
+BOXES: list[list[dict[str, Any]]] = [
+    [{"key": key, "label": key, "note": "", "href": ""} for key in column]
+    for column in (("d",), ("t",), ("a", "b"), ())
+]
+
+
+def test_pipes_are_as_wide_as_their_rates_and_lie_side_by_side(page: Page) -> None:
+    pipes = [
+        {"from": "d", "to": "t", "rate": 400},
+        {"from": "t", "to": "a", "rate": 300},
+        {"from": "t", "to": "b", "rate": 100},
+        {"from": "t", "to": "nowhere", "rate": 100},
+    ]
+    page.goto("/")
+    paths = call(page, "parts/flow.js", "arrange", BOXES, pipes, 1000)["paths"]
+    assert [path["width"] for path in paths] == ["26.0", "19.5", "6.5"]
+    first, second = (float(path["line"].split(",")[1].split(" ")[0]) for path in paths[1:])
+    assert round(second - first, 1) == 13.0, "half of each width"
+
+
+def test_who_is_stuck(page: Page) -> None:
+    page.goto("/")
+    waits = {"backlog_messages": 1, "oldest_age_seconds": 61, "ack_rate": 0}
+    assert call(page, "views/picture.js", "isStuck", waits)
+    for change in ({"ack_rate": 0.1}, {"oldest_age_seconds": 59}, {"backlog_messages": 0}):
+        assert not call(page, "views/picture.js", "isStuck", waits | change)
