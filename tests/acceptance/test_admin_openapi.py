@@ -116,7 +116,7 @@ def topics(ask: Harness) -> None:
     messages = [{"data": f"{n}", "attributes": {"n": str(n)}, "ordering_key": "k", "ttl_seconds": 60} for n in range(5)]
     ask("POST", "/topics/{topic}/messages", {"messages": [*messages, {"data_base64": "/w=="}]}, topic="t")
     ask("GET", "/topics/{topic}/messages", topic="t", text="1")
-    ask("GET", "/topics/{topic}/messages/{offset}", topic="t", offset=5)
+    ask("GET", "/topics/{topic}/messages/{offset}", topic="t", offset=5, decode="true", body_bytes=1)
     story = ask("GET", "/topics/{topic}/messages/{offset}/story", topic="t", offset=5)
     assert [each["sentence"] for each in story["events"]] == ["Published."]
     ask("GET", "/topics/{topic}/stream", topic="t")
@@ -126,8 +126,6 @@ def topics(ask: Harness) -> None:
 def subscriptions(ask: Harness) -> None:
     options = {"dead_letter_policy": {"dead_letter_topic": "dead"}, "retry_policy": {"minimum_backoff": 1}}
     ask("POST", "/subscriptions", {"name": "s", "topic": "t", "options": options, "start": "beginning"})
-    ask("GET", "/subscriptions/{subscription}/consumers", subscription="s")
-    ask("GET", "/cursors")
     ask("POST", "/subscriptions", {"name": "d", "topic": "dead"})
     ask("GET", "/subscriptions", topic="t", sort="oldest")
     ask("GET", "/subscriptions/{subscription}", subscription="s")
@@ -136,6 +134,8 @@ def subscriptions(ask: Harness) -> None:
     pulled = ask("POST", "/subscriptions/{subscription}/pull", {"max_messages": 3}, subscription="s")
     one, two, three = (each["receipt"] for each in pulled["deliveries"])
     ask("GET", "/subscriptions/{subscription}/leases", subscription="s")
+    assert ask("GET", "/subscriptions/{subscription}/consumers", subscription="s")["total"] == 1
+    ask("GET", "/cursors", topic="t")
     ask("POST", "/subscriptions/{subscription}/extend", {"receipts": [one], "seconds": 60}, subscription="s")
     ask("POST", "/subscriptions/{subscription}/ack", {"receipts": [one, two, "x"]}, subscription="s")
     ask("POST", "/subscriptions/{subscription}/nack", {"receipts": [three, one]}, subscription="s")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
 from penstock.errors import NotFoundError
-from tests.console.actions import make_topic, submit
+from tests.console.actions import address, make_topic, said, submit
 from tests.console.pictures import keep
 from tests.server_process import ServerProcess
 
@@ -147,6 +148,47 @@ def test_harm_is_done_after_the_name_was_typed(page: Page, admin: Client, topic:
     assert what == "topics" or admin.get(f"/topics/{topic}")["id"] == topic
 
 
+def test_a_queue_a_subscription_and_the_options_of_a_topic(page: Page, admin: Client) -> None:
+    page.goto("/#/queues")
+    page.get_by_role("button", name="New queue").click()
+    page.get_by_label("Name", exact=True).fill("made-queue")
+    submit(page, "Make it")
+    page.get_by_role("link", name="made-queue", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queue made-queue")
+    admin.post("/topics/made-queue/messages", {"messages": [{"data": "x"}] * 3})
+
+    page.goto(address("topics", "made-queue"))
+    page.get_by_role("button", name="New subscription").click()
+    page.get_by_label("Name", exact=True).fill("made-sub")
+    page.get_by_label("Begins at").fill("sometime")
+    submit(page, "Make it")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("start")
+    page.get_by_label("Begins at").fill("beginning")
+    page.get_by_label("Filter").fill('attributes.kind = "a"')
+    page.get_by_label("In the order of their keys").check()
+    submit(page, "Make it")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    options = admin.get("/subscriptions/made-sub")["options"]
+    assert (options["filter"], options["enable_message_ordering"]) == ('attributes.kind = "a"', True)
+
+    page.get_by_role("button", name="Change").click()
+    page.get_by_label("Keep acked messages for (seconds)").fill("3600")
+    page.get_by_label("Labels").fill("team=shop, __proto__=x")
+    submit(page, "Change")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    topic = admin.get("/topics/made-queue")
+    assert (topic["retention_seconds"], topic["labels"]) == (3600, {"team": "shop", "__proto__": "x"})
+
+    page.goto(address("subscriptions", "made-queue"))
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_label("The topic as well, with 3 messages that 1 other subscription read")).not_to_be_checked()
+    page.get_by_label("The topic as well").check()
+    page.get_by_role("dialog").get_by_role("textbox").fill("made-queue")
+    submit(page, "Delete")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
+    assert admin.get("/topics", search="made-queue")["total"] == 0
+
+
 # ---------------------------------------------------------------------- tokens
 
 
@@ -189,3 +231,26 @@ def test_a_token_is_asked_for_and_one_that_may_only_read_changes_nothing(
         for label in CHANGES:
             assert page.get_by_role("button", name=label, exact=True).count() == 0, (place, label)
     page.close()
+
+
+def test_a_token_that_ends_in_the_middle_loses_nothing_that_was_typed(browser: Browser, tmp_path: Path) -> None:
+    place, port = ("--data", str(tmp_path / "data")), 0
+    with ServerProcess(tmp_path, *place, "--http-token", "old", doors=("http",)) as server:
+        with Client(server.addresses["http"], token="old") as admin:
+            make_topic(admin, "kept", [])
+        page, port = browser.new_page(base_url=f"http://{server.addresses['http']}"), server.place("http")[1]
+        page.goto("/#/topics/kept")
+        page.get_by_label("Token").fill("old")
+        submit(page, "Go on")
+        page.get_by_role("button", name="Publish").click()
+        page.get_by_label("Body", exact=True).fill("typed before")
+    with ServerProcess(tmp_path, *place, "--http-token", "new", doors=("http",), ports={"http": str(port)}) as server:
+        dialog = page.get_by_role("dialog", name="This server asks for a token")
+        dialog.get_by_label("Token").fill("new")
+        dialog.get_by_role("button", name="Go on").click()
+        expect(dialog).to_have_count(0)
+        submit(page, "Publish")
+        expect(said(page)).to_have_text("1 message published, from offset 0 on.")
+        with Client(server.addresses["http"], token="new") as admin:
+            assert admin.get("/topics/kept/messages/0")["data"] == "typed before"
+        page.close()

@@ -106,7 +106,7 @@ class App extends Component {
       <main id="main" tabindex="-1">${page(here, parts, query)}</main>
       ${this.notice()}
       ${needsToken && html`<${Dialog} title="This server asks for a token" submit="Go on" onClose=${() => this.setState({ needsToken: false })}
-        run=${async (values) => { token.set(values.token); await get("/server"); location.reload(); }}>
+        run=${async (values) => { token.set(values.token); await get("/server"); live.retry(); }}>
         <${Field} label="Token" name="token" type="password" required autofocus hint="One of http_tokens or http_read_tokens; kept until this tab is closed" /><//>`}
       ${help && html`<${Dialog} title="Keys" submit="Close" run=${async () => {}} onClose=${() => this.setState({ help: false })}>
         <dl class="facts">${[...KEYS, ...PAGES.map(([, label, letter]) => [`g ${letter}`, label.toLowerCase()]), ["?", "this list"]].map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`}`;

@@ -17,6 +17,9 @@ class Live extends EventTarget {
     return this.server?.may_change === true;
   }
 
+  /** Ask again now, such as with another token; whatever is on the page stays. */
+  retry() {}
+
   start() {
     this.run();
   }
@@ -40,7 +43,10 @@ class Live extends EventTarget {
       } catch (error) {
         this.become(error.status === 401 || error.status === 403 ? "refused" : "lost");
       }
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      await new Promise((resolve) => {
+        this.retry = resolve;
+        setTimeout(resolve, wait);
+      });
       wait = Math.min(wait * 2, LONGEST_WAIT);
     }
   }
