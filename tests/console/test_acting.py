@@ -240,7 +240,7 @@ def test_a_token_that_ends_in_the_middle_loses_nothing_that_was_typed(browser: B
             make_topic(admin, "kept", [])
         page, port = browser.new_page(base_url=f"http://{server.addresses['http']}"), server.place("http")[1]
         page.goto("/#/topics/kept")
-        page.get_by_label("Token").fill("old")
+        page.get_by_label("Token", exact=True).fill("old")
         submit(page, "Go on")
         page.get_by_role("button", name="Publish").click()
         page.get_by_label("Body", exact=True).fill("typed before")
