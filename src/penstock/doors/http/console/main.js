@@ -71,7 +71,8 @@ class App extends Component {
   }
 
   searchKey(event) {
-    if (event.key === "ArrowDown" || event.key === "Enter") this.toFirstRow(event);
+    const asks = event.key === "Enter" && event.target.form === null; // in a form, Enter sends it
+    if (event.key === "ArrowDown" || asks) this.toFirstRow(event);
     if (event.key === "Escape") event.target.blur();
   }
 
