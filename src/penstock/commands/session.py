@@ -23,6 +23,7 @@ import typer
 
 from penstock.commands.exits import WrongUsageError
 from penstock.commands.output import Column, Output, Row
+from penstock.errors import UnavailableError
 
 if TYPE_CHECKING:
     from penstock.admin.client import Client
@@ -82,6 +83,7 @@ class Place(NamedTuple):
     address: str
     token: str | None
     project: str | None
+    is_guess: bool = False  # nobody has said where
 
 
 class Session:
@@ -154,7 +156,12 @@ def on_server(run: Callable[..., None]) -> Callable[..., None]:
         as_json = options.pop("as_json")
         place = find_place(os.environ, **options)
         with closing(Session(place, Output(json=as_json, template=given.get("template")))) as session:
-            run(session, **given)
+            try:
+                run(session, **given)
+            except UnavailableError as error:
+                if not place.is_guess:
+                    raise
+                raise type(error)(f"{error.message}; penstock serve starts a server, --address names one") from None
 
     return _shown_as(command, run, "session", SHARED)
 
@@ -208,10 +215,12 @@ def find_place(
     token = token or (chosen.token if chosen else "")
     if not (token.isascii() and token.isprintable()):
         raise WrongUsageError("The token has characters that no token has")
+    address = address or _from_ready_file(environment)
     return Place(
-        address or _from_ready_file(environment) or DEFAULT_ADDRESS,
+        address or DEFAULT_ADDRESS,
         token or None,
         project or environment.get("PENSTOCK_PROJECT") or (chosen.project if chosen else None) or None,
+        is_guess=not address,
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli import app
+from penstock.commands import session
 from penstock.commands.contexts import contexts_file, read_contexts
 from penstock.commands.exits import WrongUsageError
 from penstock.commands.session import DEFAULT_ADDRESS, Place, find_place
@@ -63,7 +64,7 @@ def test_a_file_that_is_none_of_ours_is_a_sentence(home: Path, text: str) -> Non
 
 def test_which_server_is_meant(home: Path) -> None:
     environment = {"XDG_CONFIG_HOME": str(home)}
-    assert find_place(environment) == Place(DEFAULT_ADDRESS, None, None)
+    assert find_place(environment) == Place(DEFAULT_ADDRESS, None, None, is_guess=True)
     ready = home / "ready.json"
     assert find_place(environment | {"PENSTOCK_READY_FILE": str(ready)}).address == DEFAULT_ADDRESS
     ready.write_text('{"pid": 1, "http": "127.0.0.1:9"}')
@@ -97,3 +98,12 @@ def test_a_token_may_be_in_a_file(home: Path) -> None:
         find_place(environment)
     file.write_text("secret\n")
     assert find_place(environment).token == "secret"
+
+
+def test_where_nobody_has_named_a_server_the_refusal_says_how(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "DEFAULT_ADDRESS", "127.0.0.1:1")
+    for name in ("PENSTOCK_ADDRESS", "PENSTOCK_CONTEXT", "PENSTOCK_READY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    done = CliRunner().invoke(app, ["ls"])
+    assert done.exit_code == 4
+    assert done.output.endswith("connection refused; penstock serve starts a server, --address names one\n")
