@@ -90,6 +90,8 @@ lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
 		--output-file locks/test.txt pyproject.toml locks/build.in locks/test.in
 	$(COMPILE) --extra google --extra azure --extra flight --constraint locks/test.txt --output-file locks/serve.txt \
 		pyproject.toml locks/build.in
+	$(COMPILE) --extra google --extra azure --constraint locks/serve.txt --output-file locks/image.txt \
+		pyproject.toml locks/build.in
 	$(COMPILE) --output-file locks/spark42.txt locks/spark42.in
 
 docs: $(DEV)/.stamp ## write docs/settings.md and docs/cli.md from the settings and the commands

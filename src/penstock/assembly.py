@@ -204,13 +204,16 @@ class Opening(NamedTuple):
         google = GoogleSeeds(endpoints, self.queue.clock.now)
         return Vendors({"pubsub": google, "azure": AzureSeeds()}, google)
 
+    def place(self, door: str) -> dict[str, Any]:
+        return {"host": self.settings.host, "port": self.settings.port_of(door) or 0}
+
     def common(self, door: str, package: str = "") -> dict[str, Any]:
         """What every door takes."""
         from penstock.wire.requestlog import RequestLog
 
         options = getattr(self.settings, door)
         log = logging.getLogger(f"penstock.doors.{package or door}")
-        place = {"host": self.settings.host, "port": options.port or 0}
+        place = self.place(door)
         requests = RequestLog(door) if self.settings.log_requests else None
         return {**place, "options": options, "log": log, "budget": self.budget, "requests": requests}
 
@@ -313,6 +316,12 @@ def _open_azure(opening: Opening) -> Door:
     return AzureDoor(queue=opening.queue.at("azure"), accounts=accounts, **opening.common("azure"))
 
 
+def _open_other_service(name: str, opening: Opening) -> Door:
+    from penstock.doors.azure.other_services import OtherServiceDoor
+
+    return OtherServiceDoor(name, queue=opening.queue, **opening.common("azure") | opening.place(name))
+
+
 def _open_google(opening: Opening) -> Door:
     from penstock.doors.google.server import GoogleDoor
 
@@ -342,6 +351,12 @@ def _open_flight(opening: Opening) -> Door:
     )
 
 
+def _open_ready(opening: Opening) -> Door:
+    from penstock.doors.ready import ReadyDoor
+
+    return ReadyDoor(log=logging.getLogger("penstock.doors.ready"), **opening.place("ready"))
+
+
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
@@ -357,4 +372,7 @@ DOORS: dict[str, Callable[[Opening], Door]] = {
     "azure": _open_azure,
     "text": _open_text,
     "flight": _open_flight,
+    "azure_blob": partial(_open_other_service, "azure_blob"),
+    "azure_table": partial(_open_other_service, "azure_table"),
+    "ready": _open_ready,  # last, for it says that the others answer
 }

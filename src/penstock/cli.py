@@ -61,6 +61,8 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "seed": Listed("seed:seed", "Make the topics, subscriptions, queues, schemas and first messages of a file."),
         "doctor": Listed("doctor:doctor", "Check a store or a server: disk, clock, limits, who may come in."),
         "azurite": Listed("azurite:azurite", "Serve Azure queues alone, with Azurite's flags."),
+        "gcloud": Listed("gcloud:gcloud", "Serve Pub/Sub alone, with the command line of gcloud's emulator."),
+        "shims": Listed("shims:shims", "Write gcloud, azurite and azurite-queue, which start Penstock, into a folder."),
         "bench": Listed("bench:bench", "Measure publishing and consuming through the text door."),
     },
     "Other programs": {
@@ -93,7 +95,7 @@ class Penstock(Group):
             command.name = cmd_name
             return command
         alone = Commands("")
-        alone.command(cmd_name)(found)
+        alone.command(cmd_name, **getattr(found, "command_options", {}))(found)
         return typer.main.get_command(alone)
 
     def sections(self, ctx: Any) -> Iterator[tuple[str, list[Row]]]:

@@ -60,12 +60,14 @@ def run(
     out: TextIO | None = None,
     err: TextIO | None = None,
     flags: Mapping[str, str] | None = None,
+    announce: Callable[[Mapping[str, str]], None] = lambda _: None,
 ) -> int:
     """Serve until a signal or a failure; the exit code. The caller has set up logging.
 
-    `flags`: what settings are called on this command line, where that is not their own flag.
+    `flags`: what settings are called on this command line, where that is not their own flag. `announce` is told the
+    address of every door once they all answer.
     """
-    server = Server(settings, open_parts, out=out or sys.stdout, flags=flags)
+    server = Server(settings, open_parts, out=out or sys.stdout, flags=flags, announce=announce)
     calm_collector()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -86,11 +88,13 @@ class Server:
         out: TextIO,
         exit_now: Callable[[int], Any] = os._exit,
         flags: Mapping[str, str] | None = None,
+        announce: Callable[[Mapping[str, str]], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._open_parts = open_parts
         self._out = out
         self._exit_now = exit_now
+        self._tell = announce
         self._flags = {name: each.flag for name, each in SETTINGS.items()} | dict(flags or {})
         self._wrote_ready_file = False
         self._stop = asyncio.Event()
@@ -164,6 +168,7 @@ class Server:
             log.info("%s", recovery_sentence(parts.condition.recovered))
         self._write_ready_file(doors)
         with suppress(OSError):  # standard output may be closed; that is no reason to stop
+            self._tell({door.name: door.address for door in doors})
             self._out.write(banner(self._settings, doors, parts.condition))
             self._out.flush()
         log.info("ready: %s", ", ".join(f"{door.name} {door.address}" for door in doors) or "no door is open")

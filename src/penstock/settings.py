@@ -2,6 +2,8 @@
 
     flags  >  environment (PENSTOCK_HTTP_PORT=...)  >  TOML file (http_port = ..., or port = ... in [http])  >  defaults
 
+A secret may also be in a file that a variable names: PENSTOCK_HTTP_TOKENS_FILE=/run/secrets/tokens.
+
 A setting is one field, and everything else follows from it: its names, its default, its help and its line in
 docs/settings.md. A wrong value is refused with one sentence that names it as the user spelled it.
 """
@@ -27,6 +29,7 @@ from penstock.fields import (
     Folder,
     Kind,
     OptionalFolder,
+    Port,
     Project,
     Seconds,
     Switch,
@@ -36,6 +39,7 @@ from penstock.fields import (
 )
 
 PREFIX = "PENSTOCK_"
+FILE = "_FILE"  # after the variable of a secret: where the secret is
 # Variables of ours that are no settings of the server: where its settings file is, and what its clients read.
 OTHER_VARIABLES = frozenset(
     f"{PREFIX}{name}"
@@ -61,9 +65,13 @@ class Settings:
         None, "Backups are written below it; without it, callers on this machine name any folder."
     )
     ready_file: File = setting(None, "Write pid and addresses here, as JSON, once every door answers.")
+    ready_port: Port = setting(
+        None, "Opens once every door answers, for scripts that wait for it; nothing is said there."
+    )
     seed: File = setting(
         None,
-        "File of topics, subscriptions, queues and messages to begin with; env: variables such as PUBSUB_PROJECT1.",
+        "File of topics, subscriptions, queues and messages to begin with; env: variables such as PUBSUB_PROJECT1; "
+        "auto: /etc/penstock/seed.toml or such variables, whichever is there.",
     )
     default_project: Project = setting("penstock", "Where clients that name no project have their queues.")
     retention_seconds: Seconds = setting(86400, "Every topic keeps acked messages so long; 0: not at all.")
@@ -89,12 +97,15 @@ class Settings:
 
     def port_of(self, door: str) -> int | None:
         """The port a door was given, by the door's name."""
-        port: int | None = getattr(getattr(self, door, None), "port", None)
+        each = SETTINGS.get(f"{door}_port")
+        if each is None:
+            return None
+        port: int | None = getattr(getattr(self, each.section) if each.section else self, each.key)
         return port
 
     def ports(self) -> list[int]:
         """All that were given."""
-        return [port for door in DOORS if (port := self.port_of(door))]
+        return [port for door in PORTS if (port := self.port_of(door))]
 
 
 class Setting(NamedTuple):
@@ -151,6 +162,7 @@ def _declared(record: type, section: str = "") -> Iterator[Setting]:
 
 SETTINGS = {each.name: each for each in _declared(Settings)}
 DOORS = tuple(dict.fromkeys(each.section for each in SETTINGS.values() if each.section))
+PORTS = tuple(name.removesuffix("_port") for name in SETTINGS if name.endswith("_port"))  # of doors, and further ones
 
 
 def load_settings(
@@ -167,7 +179,7 @@ def load_settings(
     doors = {door: records[door](**given) for door, given in sections.items() if door}
     settings = Settings(**sections[""], **doors, given=frozenset(values))
     taken: dict[int, str] = {}
-    for door in DOORS:
+    for door in PORTS:
         port = settings.port_of(door)
         if port and port in taken:
             raise InvalidArgumentError(f"{taken[port]} and {door}_port are both {port}; two doors need two ports")
@@ -179,6 +191,7 @@ def stray_variables(environment: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each variable that begins as ours do and means nothing: it is named, and no reason not to start,
     because others may put such variables into an environment."""
     known = {each.variable for each in SETTINGS.values()}
+    known |= {each.variable + FILE for each in SETTINGS.values() if each.secret}
     for name, value in sorted(environment.items()):
         if not name.startswith(PREFIX) or name in OTHER_VARIABLES or _SERVICE_LINK.search(name):
             continue
@@ -249,6 +262,23 @@ def _in_environment(environment: Mapping[str, str]) -> Iterator[Given]:
     for each in SETTINGS.values():
         if each.variable in environment and not environment[each.variable].startswith(_LINK_VALUES):
             yield Given(each.name, environment[each.variable], each.variable)
+        if each.secret and (secret := secret_in_file(environment, each.variable, "," if each.many else ";")):
+            yield Given(each.name, secret, each.variable + FILE)
+
+
+def secret_in_file(environment: Mapping[str, str], variable: str, separator: str = ";") -> str:
+    """What the file named by VARIABLE_FILE holds, its lines as one text; empty if no file is named."""
+    path = environment.get(variable + FILE)
+    if not path:
+        return ""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InvalidArgumentError(f"{variable}{FILE}: cannot read {path}: {reason}") from None
+    if not lines:
+        raise InvalidArgumentError(f"{variable}{FILE}: {path} is empty")
+    return separator.join(lines)
 
 
 def _in_file(config: Mapping[str, object]) -> Iterator[Given]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.settings import DOORS, SETTINGS, Setting
+from penstock.settings import DOORS, FILE, SETTINGS, Setting
 
 HEAD = """\
 # Settings
@@ -31,7 +31,9 @@ poison_after = 5
 A port is a number, 0 for any free one, or `off` for a closed door. A list is one flag per name;
 in a variable its names are separated by commas. A switch is `true` or `false` in a variable, and
 a flag without a value on the command line. Other users of a machine can see the flags of a
-process: give tokens and keys in a variable or in the file.
+process: give tokens and keys in a variable, in the settings file, or in a file of their own whose
+name is in a variable that ends in `_FILE`: `PENSTOCK_HTTP_TOKENS_FILE=/run/secrets/tokens`, one
+token a line. Every setting that holds secrets has such a variable.
 
 This page is written from the fields in `src/penstock/settings.py` and
 `src/penstock/doors/*/options.py` by `make docs`.
@@ -58,7 +60,8 @@ def _row(each: Setting) -> str:
     value = "" if isinstance(each.default, bool) else f" {each.kind.metavar}"
     flag = f"`{each.flag}{value}`".replace("|", "\\|")
     default = "" if each.many or not each.shown else f"`{each.shown}`"
-    return f"| `{each.name}` | {flag} | {default} | {each.sentences} |"
+    file = f" In a file: `{each.variable}{FILE}`." if each.secret else ""
+    return f"| `{each.name}` | {flag} | {default} | {each.sentences}{file} |"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from tests.tidy.pins import lock_faults, pins
 from tests.tidy.sources import ROOT
 
 LOCKS = sorted((ROOT / "locks").glob("*.txt"))
-WHOLE = [lock for lock in LOCKS if lock.name in ("serve.txt", "test.txt")]  # the others are laid over one of these
+WHOLE = [
+    lock for lock in LOCKS if lock.name in ("image.txt", "serve.txt", "test.txt")
+]  # the others are laid over one of these
 DIGEST = "0" * 64
 
 
@@ -31,8 +33,10 @@ def test_a_lock_covers_what_the_project_needs(lock: Path) -> None:
 
 
 def test_the_server_is_tested_with_the_versions_it_runs_on() -> None:
-    serve, test = (pins((ROOT / "locks" / name).read_text(encoding="utf-8")) for name in ("serve.txt", "test.txt"))
-    assert serve.items() <= test.items()
+    names = ("image.txt", "serve.txt", "test.txt")
+    image, serve, test = (pins((ROOT / "locks" / name).read_text(encoding="utf-8")) for name in names)
+    assert image.items() <= serve.items() <= test.items()
+    assert serve.keys() - image.keys() == {"pyarrow"}, "the image serves all but Flight"
 
 
 def test_serving_installs_no_test_tools() -> None:

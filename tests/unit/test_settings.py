@@ -201,6 +201,34 @@ def test_every_setting_that_holds_credentials_is_kept_secret() -> None:
     assert {name for name in SETTINGS if any(word in name for word in words)} == set(SECRETS)
 
 
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_may_be_in_a_file_that_a_variable_names(name: str, tmp_path: Path) -> None:
+    """One a line where there may be several."""
+    each = SETTINGS[name]
+    (tmp_path / "secret").write_text("first:YQ==\r\nsecond:Yg==\n")
+    environment = {f"{each.variable}_FILE": str(tmp_path / "secret")}
+    assert list(stray_variables(environment)) == []
+    wanted = "first:YQ==,second:Yg==" if each.many else "first:YQ==;second:Yg=="
+    assert load(environment=environment) == load(environment={each.variable: wanted})
+    assert load({name: "other:Yw=="}, environment) == load({name: "other:Yw=="}), "a flag wins"
+    with pytest.raises(InvalidArgumentError, match=f"^{each.variable} and {each.variable}_FILE are the same setting$"):
+        load(environment=environment | {each.variable: "hunter2"})
+
+
+def test_a_file_of_a_secret_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    for name, reason in (("absent", "No such file or directory"), ("bytes", "it is not text"), ("empty", "is empty")):
+        with pytest.raises(InvalidArgumentError, match=rf"^PENSTOCK_HTTP_TOKENS_FILE: .*{name}.*{reason}$"):
+            load(environment={"PENSTOCK_HTTP_TOKENS_FILE": str(tmp_path / name)})
+    assert load(environment={"PENSTOCK_HTTP_TOKENS_FILE": ""}) == Settings()
+
+
+def test_only_a_secret_may_be_in_a_file() -> None:
+    stray = list(stray_variables({"PENSTOCK_HTTP_PORT_FILE": "x"}))
+    assert stray == ["PENSTOCK_HTTP_PORT_FILE is not a setting and is ignored; did you mean PENSTOCK_HTTP_PORT?"]
+
+
 def test_a_secret_is_not_in_the_text_of_the_settings() -> None:
     settings = load(dict.fromkeys(SECRETS, "hunter2:aHVudGVyMg=="))
     assert "hunter2" not in repr(settings)
@@ -219,6 +247,7 @@ def test_settings_are_shown_without_their_secrets() -> None:
 def test_every_variable_that_our_code_reads_is_known_to_be_ours() -> None:
     """Else a server would call it mistyped."""
     known = {each.variable for each in SETTINGS.values()} | OTHER_VARIABLES
+    known |= {f"{SETTINGS[name].variable}_FILE" for name in SECRETS}
     texts = [path.read_text() for path in Path(penstock.__file__).parent.rglob("*.py")]
     named = {name for text in texts for name in re.findall(r"""["']?(PENSTOCK_[A-Z_]*[A-Z])\b""", text)}
     assert {"PENSTOCK_CONFIG", "PENSTOCK_TOKEN"} <= named

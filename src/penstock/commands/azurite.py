@@ -1,7 +1,7 @@
 """`penstock azurite ...`: Azurite's command line, so that scripts which start Azurite's queue can start Penstock.
 
-Every flag of Azurite's is accepted. One that makes no difference here is ignored, one of its other services is
-logged, and one that asks for the impossible is refused with a sentence.
+Every flag of Azurite's is accepted. One that makes no difference here is ignored, one of its other services opens a
+port that answers 501, and one that asks for the impossible is refused with a sentence.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.commands.emulators import BLOB_PORT, TABLE_PORT, accounts_in, only_door
 from penstock.commands.help import print_version
 from penstock.commands.serve import run_server
-from penstock.settings import DOORS
 
 IGNORED = "Accepted; makes no difference here."
-ELSEWHERE = "Accepted; only the queue service is here."
+ELSEWHERE = "Accepted; this service is not here, its port answers 501 at the address of --queueHost."
+SERVICES = {"azure_blob": "Blob", "azure": "Queue", "azure_table": "Table"}  # by the name of the door
 
 
 def azurite(
@@ -50,11 +51,11 @@ def azurite(
     no_telemetry: Annotated[bool, typer.Option("--disableTelemetry", help=IGNORED)] = False,
     memory_limit: Annotated[str | None, typer.Option("--extentMemoryLimit", help=IGNORED)] = None,
     blob_host: Annotated[str | None, typer.Option("--blobHost", help=ELSEWHERE)] = None,
-    blob_port: Annotated[str | None, typer.Option("--blobPort", help=ELSEWHERE)] = None,
-    blob_keep_alive: Annotated[str | None, typer.Option("--blobKeepAliveTimeout", help=ELSEWHERE)] = None,
+    blob_port: Annotated[int | None, typer.Option("--blobPort", metavar="PORT", help=ELSEWHERE)] = None,
+    blob_keep_alive: Annotated[str | None, typer.Option("--blobKeepAliveTimeout", help=IGNORED)] = None,
     table_host: Annotated[str | None, typer.Option("--tableHost", help=ELSEWHERE)] = None,
-    table_port: Annotated[str | None, typer.Option("--tablePort", help=ELSEWHERE)] = None,
-    table_keep_alive: Annotated[str | None, typer.Option("--tableKeepAliveTimeout", help=ELSEWHERE)] = None,
+    table_port: Annotated[int | None, typer.Option("--tablePort", metavar="PORT", help=ELSEWHERE)] = None,
+    table_keep_alive: Annotated[str | None, typer.Option("--tableKeepAliveTimeout", help=IGNORED)] = None,
     version: Annotated[
         bool, typer.Option("-v", "--version", is_eager=True, callback=print_version, help="Print the version.")
     ] = False,
@@ -66,11 +67,18 @@ def azurite(
 
     Accounts come from AZURITE_ACCOUNTS (name:key1[:key2];...), or are the well-known development account.
     """
-    given = dict(locals())
-    elsewhere = any(given[name] is not None for name in given if name.startswith(("blob_", "table_")))
-    flags = partial(settings_of, given, os.environ)
+    flags = partial(settings_of, dict(locals()), os.environ)
     named = {"host": "--queueHost", "azure_port": "--queuePort"}
-    raise typer.Exit(run_server(flags, os.environ, before=partial(_log_to, debug, elsewhere), named=named))
+    named |= {"azure_blob_port": "--blobPort", "azure_table_port": "--tablePort"}
+    say = partial(announce, "https" if cert else "http")
+    raise typer.Exit(run_server(flags, os.environ, before=partial(_log_to, debug), named=named, announce=say))
+
+
+def announce(scheme: str, addresses: Mapping[str, str]) -> None:
+    """What Azurite says, and what programs that start it wait for."""
+    for door, service in SERVICES.items():
+        if door in addresses:
+            print(f"Azurite {service} service is successfully listening at {scheme}://{addresses[door]}", flush=True)
 
 
 def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, object]:
@@ -87,14 +95,16 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
     if given["oauth"] and given["cert"] is None:
         raise InvalidArgumentError("--oauth needs --cert and --key: tokens are taken over TLS only")
     # As with Azurite, the development account works at whatever address this command listens on.
-    accounts = environment.get("AZURITE_ACCOUNTS") or f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"
+    accounts = accounts_in(environment) or f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"
     folder = str(Path(given["location"]) / "penstock-data")
     store: dict[str, object] = {"memory": True} if given["in_memory"] else {"data": folder}
     return {
-        **{f"{door}_port": "off" for door in DOORS},
+        **only_door("azure", environment),
         **store,
         "host": given["queue_host"],
         "azure_port": given["queue_port"],
+        "azure_blob_port": _port(given, "blob", BLOB_PORT),
+        "azure_table_port": _port(given, "table", TABLE_PORT),
         "azure_accounts": accounts,
         "azure_tls_cert": given["cert"],
         "azure_tls_key": given["key"],
@@ -106,15 +116,18 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
     }
 
 
-def _log_to(path: str | None, elsewhere: bool) -> None:
+def _port(given: Mapping[str, Any], service: str, usual: int) -> object:
+    """The port of a service that is not here, if anybody asks for it."""
+    host, port = given[f"{service}_host"], given[f"{service}_port"]
+    return port if port is not None else usual if host is not None else "off"
+
+
+def _log_to(path: str | None) -> None:
     from penstock.errors import InvalidArgumentError
     from penstock.logs import also_log_to
-    from penstock.server import log
 
     try:
         if path:
             also_log_to(path)
     except OSError as error:
         raise InvalidArgumentError(f"--debug: cannot write {path}: {error.strerror}") from None
-    if elsewhere:
-        log.warning("only the queue service is here; flags of other services make no difference")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from inspect import Parameter, Signature
 from typing import Annotated, Any, cast
 
 import typer
 
-from penstock.settings import SETTINGS, Setting, Settings
+from penstock.settings import SETTINGS, Setting
 
 
 def serve(config: str | None, **flags: Any) -> None:
@@ -32,38 +31,36 @@ def run_server(
     config: str | None = None,
     before: Callable[[], None] = lambda: None,
     named: Mapping[str, str] | None = None,
+    announce: Callable[[Mapping[str, str]], None] = lambda _: None,
 ) -> int:
     """Serve until a signal; what a user got wrong, said by `flags` or `before` as well, is one sentence.
 
-    `named`: flags of settings that this command calls by another name.
+    `named`: flags of settings that this command calls by another name. `announce` is told the address of every door
+    once they all answer.
     """
+    if os.getpid() == 1:
+        from penstock.commands.first_process import go_on_in_child
+
+        go_on_in_child()
     from penstock.assembly import open_parts
+    from penstock.commands.emulators import read_seed_of, with_variables
     from penstock.errors import InvalidArgumentError
     from penstock.logs import escape_controls, set_up_logging
-    from penstock.seeding.files import read_seed
     from penstock.server import EXIT_USAGE, log, run
     from penstock.settings import load_settings, read_config, stray_variables
 
     try:
         file = read_config(config) if config else None
-        settings = _with_accounts(load_settings(flags=flags(), environment=environment, config=file), environment)
+        settings = with_variables(load_settings(flags=flags(), environment=environment, config=file), environment)
         set_up_logging(settings)
         for sentence in stray_variables(environment):
             log.warning("%s", sentence)
-        seed = read_seed(settings.seed, environment) if settings.seed else None
+        seed = read_seed_of(settings, environment)
         before()
     except InvalidArgumentError as error:
         print(f"penstock: {escape_controls(error.message)}", file=sys.stderr)
         return EXIT_USAGE
-    return run(settings, partial(open_parts, seed=seed), flags=named)
-
-
-def _with_accounts(settings: Settings, environment: Mapping[str, str]) -> Settings:
-    """With the variables of other emulators, their accounts as well, where none were given to us."""
-    accounts = environment.get("AZURITE_ACCOUNTS")
-    if settings.seed != "env" or not accounts or settings.azure.accounts:
-        return settings
-    return replace(settings, azure=replace(settings.azure, accounts=accounts))
+    return run(settings, partial(open_parts, seed=seed), flags=named, announce=announce)
 
 
 def _option(each: Setting) -> Parameter:

@@ -76,6 +76,10 @@ def _without_units(value: Any) -> Any:
 # ---------------------------------------------------------------------- variables
 
 
+def names_topics(variables: Mapping[str, str]) -> bool:
+    return bool(_projects(variables) or variables.get("PUBSUB_TOPIC"))
+
+
 def from_variables(variables: Mapping[str, str], label: str) -> Source:
     builder = Builder(label)
     for name, value in _projects(variables):

@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
-from penstock.seeding.conventions import Foreign, from_variables
+from penstock.seeding.conventions import Foreign, from_variables, names_topics
 from penstock.seeding.lines import Lines, json_lines, toml_lines
 from penstock.seeding.reading import check_parts
 from penstock.seeding.source import Source
 from penstock.seeding.topology import SeedError
 
 ENVIRONMENT = "env"  # instead of a file: the variables of other emulators
+AUTO = "auto"  # instead of a file: whichever is there of our own file and those variables
+OWN_DEFAULT = "/etc/penstock/seed.toml"
 STANDARD_INPUT = "-"
 CONFIG, CONFIG_DEFAULT = "PUBSUBC_CONFIG", "/etc/pubsubc/config.json"
 BYTES_MAX = 16 << 20
@@ -33,12 +35,27 @@ def read_seed(where: str, environment: Mapping[str, str]) -> Source:
     return read_text(_content(where), where)
 
 
+def find_seed(environment: Mapping[str, str]) -> str | None:
+    """What `auto` stands for; None: nothing is there."""
+    if Path(OWN_DEFAULT).is_file():
+        return OWN_DEFAULT
+    return ENVIRONMENT if names_seed(environment) else None
+
+
+def names_seed(environment: Mapping[str, str]) -> bool:
+    """Whether there is a seed in the variables of other emulators, or in the file of theirs."""
+    return bool(_config(environment)) or names_topics(environment)
+
+
 def read_environment(environment: Mapping[str, str]) -> Source:
     """A file that the environment names wins over variables."""
-    config = environment.get(CONFIG) or (CONFIG_DEFAULT if Path(CONFIG_DEFAULT).is_file() else "")
-    if config:
+    if config := _config(environment):
         return read_text(_content(config), config)
     return from_variables(environment, "the environment")
+
+
+def _config(environment: Mapping[str, str]) -> str:
+    return environment.get(CONFIG) or (CONFIG_DEFAULT if Path(CONFIG_DEFAULT).is_file() else "")
 
 
 def read_text(text: str, label: str) -> Source:

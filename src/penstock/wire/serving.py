@@ -17,7 +17,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from penstock.wording import counted
 
@@ -86,8 +86,7 @@ class Connections:
         """The address actually bound (port 0 takes a free one). OSError if that cannot be."""
         server = await asyncio.get_running_loop().create_server(
             make,
-            host,
-            port,
+            **_place(host, port),
             backlog=BACKLOG,
             ssl=tls,
             ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None,
@@ -196,6 +195,15 @@ def endpoint_of(transport: asyncio.BaseTransport | None) -> str:
     if not isinstance(name, tuple):
         return ""
     return f"[{name[0]}]:{name[1]}" if ":" in str(name[0]) else f"{name[0]}:{name[1]}"
+
+
+def _place(host: str, port: int) -> dict[str, Any]:
+    """`::` is every address of this machine, those of IPv4 as well; asyncio alone would leave them out."""
+    if host != "::":
+        return {"host": host, "port": port}
+    if not socket.has_dualstack_ipv6():
+        return {"host": "0.0.0.0", "port": port}  # noqa: S104 - every address was asked for
+    return {"sock": socket.create_server((host, port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)}
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:

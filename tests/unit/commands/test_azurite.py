@@ -36,6 +36,10 @@ DEFAULTS: dict[str, Any] = {
     "silent": False,
     "debug": None,
     "ready_file": None,
+    "blob_host": None,
+    "blob_port": None,
+    "table_host": None,
+    "table_port": None,
 }
 
 
@@ -52,6 +56,27 @@ def test_flags_and_accounts_are_taken_over() -> None:
     assert (settings.memory, settings.azure.tls_cert, settings.azure.tls_key) == (True, "c", "k")
     assert (settings.azure.oauth, settings.log_level, settings.azure.port) == ("basic", "warning", 0)
     assert settings.azure.accounts == "a:YQ=="
+
+
+def test_the_ports_of_other_services_are_opened_where_they_are_asked_for() -> None:
+    asked = DEFAULTS | {"blob_host": "0.0.0.0", "table_port": 7}
+    settings = load_settings(flags=settings_of(asked, {}), environment={})
+    assert (settings.azure.blob_port, settings.azure.table_port) == (10000, 7)
+    settings = load_settings(flags=settings_of(DEFAULTS, {}), environment={})
+    assert (settings.azure.blob_port, settings.azure.table_port) == (None, None)
+
+
+def test_another_door_opens_where_a_variable_gives_its_port() -> None:
+    environment = {"PENSTOCK_HTTP_PORT": "8090", "PENSTOCK_TEXT_PORT": "tcp://10.0.0.7:9123"}
+    settings = load_settings(flags=settings_of(DEFAULTS, environment), environment=environment)
+    assert (settings.http.port, settings.text.port, settings.pubsub.port) == (8090, None, None)
+
+
+def test_accounts_may_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "accounts").write_text("one:YQ==\ntwo:Yg==\n")
+    environment = {"AZURITE_ACCOUNTS_FILE": str(tmp_path / "accounts")}
+    settings = load_settings(flags=settings_of(DEFAULTS, environment), environment=environment)
+    assert [account.name for account in read_accounts(settings.azure.accounts)] == ["one", "two"]
 
 
 @pytest.mark.parametrize("changes", [{"pwd": "x"}, {"cert": "c"}, {"key": "k"}, {"oauth": "full"}, {"oauth": "basic"}])

@@ -13,6 +13,8 @@ MESSAGE_BYTES_MAX = 64 << 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureOptions:
     port: Port = setting(10001, "Azure Queue Storage.")
+    blob_port: Port = setting(None, "Answers every request with 501, for clients that wait for Azurite's blob port.")
+    table_port: Port = setting(None, "The same for its table port.")
     accounts: Accounts = setting(
         None,
         "name:key1[:key2];other:key, keys in Base64. Without: the development account, for callers on this machine.",

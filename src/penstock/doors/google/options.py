@@ -10,6 +10,7 @@ from penstock.fields import File, Names, Networks, Port, Switch, setting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoogleOptions:
     port: Port = setting(8085, "Pub/Sub gRPC and REST.")
+    second_port: Port = setting(None, "The same at one more port, for clients that expect it there.")
     tokens: Names = setting((), "Bearer tokens; with any, every call but health needs one.", secret=True)
     tls_cert: File = setting(None, "Certificate, PEM; with it the door speaks TLS only.")
     tls_key: File = setting(None, "Its private key, PEM.")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import ssl
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -31,6 +33,7 @@ from penstock.doors.google.services import HEALTH, Services, methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
 from penstock.engine.port import Queue, SubscriptionMetadata
+from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer
 from penstock.wire.requestlog import RequestLog
@@ -57,7 +60,7 @@ class GoogleDoor:
         requests: RequestLog | None = None,
     ) -> None:
         options = options or GoogleOptions()
-        self.address = ""
+        self.address = self._second = ""
         self.limits = Http2Limits()
         self.budget = budget or Budget()
         self.log = log
@@ -111,7 +114,8 @@ class GoogleDoor:
 
     @property
     def hints(self) -> Sequence[str]:
-        return [f"export PUBSUB_EMULATOR_HOST={self.address}"]
+        also = [f"also at {self._second}"] if self._second else []
+        return [*also, f"export PUBSUB_EMULATOR_HOST={self.address}"]
 
     def name_of(self, topic: str) -> str | None:
         return topic if names.is_name(topic, "topics") else None
@@ -127,8 +131,20 @@ class GoogleDoor:
         self.address = join_address(host, port)
         self._origins.hosts.listens_at(self.connections.addresses)
         self._own_ports.add(port)
+        if self._options.second_port is not None:
+            await self._listen_also(self._options.second_port, tls)
         self._services.flow_control.follow(self._queue)
         self._push.start()
+
+    async def _listen_also(self, port: int, tls: ssl.SSLContext | None) -> None:
+        try:
+            host, port = await self.connections.listen(lambda: Newcomer(self), self._host, port, tls)
+        except OSError as error:
+            await self.connections.stop(0)
+            reason = os.strerror(error.errno or 0)
+            raise UnavailableError(f"{join_address(self._host, port)}, the pubsub_second_port: {reason}") from None
+        self._second = join_address(host, port)
+        self._own_ports.add(port)
 
     async def stop(self, grace_seconds: float) -> None:
         # GOAWAY first: a client that gets it after its stream has ended opens the next one here again.
