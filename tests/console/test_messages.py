@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from pathlib import Path
 
 import fastavro
@@ -107,7 +108,7 @@ def test_a_search_reaches_what_is_not_on_the_page(page: Page, admin: Client) -> 
 def test_a_name_with_odd_characters_goes_everywhere(page: Page, admin: Client) -> None:
     make_topic(admin, ODD, [{"data": "x"}], "projects/odd/subscriptions/s")
     page.goto("/#/topics?project=odd")
-    page.get_by_role("link", name="odd/a~b+c%2Fd.e").click()
+    page.get_by_role("link", name=re.compile(r"a~b\+c%2Fd\.e$")).first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Topic a~b+c%2Fd.e")
     page.get_by_role("link", name="Messages").click()
     expect(page.locator("a.message .offset")).to_have_text(["0"])
