@@ -42,7 +42,10 @@ class Server(ServerProcess):
             descriptor = flight.FlightDescriptor.for_command(json.dumps({"topic": topic}).encode())
             writer, answers = client.do_put(descriptor, batch.schema)
             writer.write_batch(batch)
-            assert "published" in json.loads(answers.read().to_pybytes())
+            answer = answers.read()
+            if answer is None:
+                writer.close()  # raises what the server said instead
+            assert "published" in json.loads(answer.to_pybytes())
             writer.close()
 
     def rows(self, topic: str) -> list[dict[str, Any]]:
