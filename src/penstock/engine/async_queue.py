@@ -276,6 +276,7 @@ class AsyncMessageQueue:
         return self._settle(lambda broker: lambda now, texts: broker.nack(now, texts, delay_seconds, unseen), receipts)
 
     def extend(self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False) -> asyncio.Future[Settled]:
+        self.traffic.returns += len(receipts) if seconds <= 0 else 0  # how Pub/Sub gives back
         return self._settle(lambda broker: lambda now, texts: broker.extend(now, texts, seconds, lapsed), receipts)
 
     def _settle(

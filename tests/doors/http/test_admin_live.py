@@ -160,13 +160,14 @@ def test_what_flows_through_each_door_and_where_to(harness: Harness) -> None:
     deliveries = harness.do(lambda: azure.pull(SUBSCRIPTION, 20))
     harness.do(lambda: azure.nack([each.receipt for each in deliveries[:5]]))
     harness.do(lambda: azure.nack([each.receipt for each in deliveries[5:10]], unseen=True))
-    harness.do(lambda: azure.ack([each.receipt for each in deliveries[10:]]))
+    harness.do(lambda: azure.extend([each.receipt for each in deliveries[10:12]], 0))
+    harness.do(lambda: azure.ack([each.receipt for each in deliveries[12:]]))
     pass_seconds(harness, 9)
     statistics = harness.get("/statistics")
     assert statistics["doors"]["text"]["per_second"]["messages_in"] == 5.0
     out = statistics["doors"]["azure"]
-    assert (out["messages_out"], out["acks"], out["returns"]) == (20, 10, 5), "what no program saw was not given back"
-    assert (out["per_second"]["messages_out"], out["per_second"]["returns"]) == (2.0, 0.5)
+    assert (out["messages_out"], out["acks"], out["returns"]) == (20, 8, 7), "what no program saw was not given back"
+    assert (out["per_second"]["messages_out"], out["per_second"]["returns"]) == (2.0, 0.7)
     flows = statistics["flows"]
     assert flows["entered"] == [{"door": "text", "topic": TOPIC, "per_second": 5.0}]
     assert flows["left"] == [{"subscription": SUBSCRIPTION, "door": "azure", "per_second": 2.0}]
