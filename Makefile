@@ -16,7 +16,7 @@ LOCK := .venv-lock
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup serve build test browser check bench pipeline nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest packages)
+.PHONY: help setup serve build test browser check bench pipeline pictures nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest packages)
 
 help: ## this list
 	@echo "Penstock, a durable message broker. Targets:"
@@ -52,6 +52,9 @@ pipeline: $(DEV)/.stamp ## a broker, traffic through every door, a pipeline on S
 # Each part fits into an hour on two cores; the parts one after the other are the whole.
 NIGHTLY := doors journal model broker text soak spark oldest packages
 PART ?= $(NIGHTLY)
+
+pictures: $(DEV)/.stamp browser ## take the pictures of the console anew: the one in the README, and where the parts of each page are
+	$(DEV)/bin/python -m tests.console.pictures
 
 nightly: ## the long tests, with their large numbers; one part of them with PART=, as in: make nightly PART=journal
 	@$(foreach part,$(PART),$(if $(filter $(part),$(NIGHTLY)),,$(error There is no part $(part). There are: $(NIGHTLY))))

@@ -116,18 +116,18 @@ def note_changes(page: Page, names: Sequence[str], look: str) -> None:
     CHANGES.with_name(f"changes-{look}.txt").write_text("\n".join(lines) + "\n")
 
 
-def differences(known: Sequence[Box], found: Sequence[Box], *, same_fonts: bool) -> list[str]:
+def differences(known: Sequence[Box], found: Sequence[Box], *, same_lines: bool) -> list[str]:
     """How a layout differs from the one that was stored.
 
-    With the fonts it was stored with, every box is where it was, to a few pixels. With others a line may break earlier,
-    which moves what is below: there the parts have to be the same ones, in the same columns and as wide.
+    Where lines break as they did, every box is where it was, to a few pixels. With other fonts, and on a phone, where
+    "3 min 12 s ago" takes a line more than "now", the parts have to be the same ones, in the same columns and as wide.
     """
     kinds = [[box[0] for box in boxes] for boxes in (known, found)]
     if kinds[0] != kinds[1]:
         names = sorted({*kinds[0], *kinds[1]})
         counts = [(name, kinds[0].count(name), kinds[1].count(name)) for name in names]
         return [f"{now} of {name}, not {was}" for name, was, now in counts if was != now] or ["another order"]
-    compared = (1, 2, 3, 4) if same_fonts else (1, 3)
+    compared = (1, 2, 3, 4) if same_lines else (1, 3)
     return [
         f"{new[0]} is at {new[1:]}, was at {old[1:]}"
         for old, new in zip(known, found, strict=True)
