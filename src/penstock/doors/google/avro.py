@@ -19,11 +19,13 @@ class AvroSchema:
     def __init__(self, definition: str) -> None:
         try:
             parsed = json.loads(definition)
-            self._schema: Any = fastavro.parse_schema(parsed, named_schemas={})
+            named: dict[str, Any] = {}
+            self._schema: Any = fastavro.parse_schema(parsed, named_schemas=named)
         except Exception as error:  # noqa: BLE001 - for hostile input the library may raise anything
             raise ValueError(f"AVRO schema definition is not valid: {str(error)[:200]}") from None
         if not isinstance(parsed, dict) or parsed.get("type") not in TYPES:
             raise ValueError("AVRO schema definition is not valid: the top-level type must be a record.")
+        self._endless = _has_endless_arrays(self._schema, named)
 
     def check_json(self, data: bytes) -> None:
         text = data.decode()
@@ -41,11 +43,40 @@ class AvroSchema:
         return _encoder.encode(_with_texts(self._read(data))).decode()
 
     def _read(self, data: bytes) -> Any:
+        if self._endless:
+            raise ValueError("an array of items without bytes has no end")
         stream = io.BytesIO(data)
         record = fastavro.schemaless_reader(stream, self._schema, None)
         if stream.tell() != len(data):
             raise ValueError("bytes left over")
         return record
+
+
+def _has_endless_arrays(schema: Any, named: dict[str, Any]) -> bool:
+    """Whether a few bytes of a message can stand for any number of items, for which the library would make room."""
+    if isinstance(schema, list):
+        return any(_has_endless_arrays(each, named) for each in schema)
+    if not isinstance(schema, dict):
+        return False
+    if schema["type"] == "array" and _is_empty(schema["items"], named):
+        return True
+    parts = [field["type"] for field in schema.get("fields", ())]
+    parts += [schema.get("items"), schema.get("values"), schema["type"]]
+    return any(_has_endless_arrays(part, named) for part in parts)
+
+
+def _is_empty(schema: Any, named: dict[str, Any], seen: frozenset[str] = frozenset()) -> bool:
+    """Whether all that fits it has no bytes."""
+    if isinstance(schema, str):
+        known = named.get(schema) if schema not in seen else None
+        return schema == "null" or (known is not None and _is_empty(known, named, seen | {schema}))
+    if not isinstance(schema, dict):
+        return False  # a union has at least the number of its choice
+    if schema["type"] in TYPES:
+        return all(_is_empty(field["type"], named, seen) for field in schema["fields"])
+    if schema["type"] == "fixed":
+        return bool(schema["size"] == 0)
+    return _is_empty(schema["type"], named, seen)
 
 
 def _with_texts(value: Any) -> Any:
