@@ -26,7 +26,7 @@ from benchmarks.text_clients import TextClient
 from tests.console.browser import FLAGS, HELP, find
 from tests.server_process import ServerProcess
 
-SHARE = 2_000  # messages that are sent, then taken
+SHARE, STEP = 10_000, 1_000  # messages that are sent, then taken; and after how many they are counted
 
 
 class Figures(NamedTuple):
@@ -101,12 +101,14 @@ def running(folder: Path) -> Iterator[tuple[ServerProcess, Synchronized[int], Pa
 
 
 def _load(port: int, published: Synchronized[int]) -> None:
-    client = TextClient(port, "work")
     while True:
-        client.send(SHARE)
-        with published.get_lock():
-            published.value += SHARE
+        client = TextClient(port, "work")  # one that has begun to take goes on with it, so each share has its own
+        for _ in range(SHARE // STEP):
+            client.send(STEP)
+            with published.get_lock():
+                published.value += STEP
         client.take(SHARE)
+        client.close()
 
 
 def show(page: Page, server: ServerProcess) -> None:

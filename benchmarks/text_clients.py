@@ -56,6 +56,9 @@ class TextClient:
             while left:
                 left -= len(self._ids(self._line.more(), self._confirm))
 
+    def close(self) -> None:
+        self._line.socket.close()
+
     def take(self, messages: int) -> None:
         self._line.socket.sendall(self._consume)
         seen: set[bytes] = set()
