@@ -6,6 +6,7 @@ for the night, and `make nightly` then runs it without being told.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Callable, Generator
@@ -41,6 +42,11 @@ def pytest_configure() -> None:
     """What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup() -> None:
+    """Spark exchanges the class of new loggers for a moment, and two of its threads at once leave its own behind."""
+    logging.setLoggerClass(logging.Logger)
 
 
 @pytest.hookimpl(wrapper=True)

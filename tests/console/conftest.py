@@ -6,6 +6,8 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +35,10 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("console"), "--memory") as server:
+@contextmanager
+def at_work(folder: Path) -> Iterator[ServerProcess]:
+    """A server with a few topics, and clients that publish and consume."""
+    with ServerProcess(folder, "--memory") as server:
         with Client(server.addresses["http"]) as admin:
             make_topology(admin)
         stop = threading.Event()
@@ -44,6 +47,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
         stop.set()
         traffic.join()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with at_work(tmp_path_factory.mktemp("console")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.console.conftest import at_work
 from tests.console.test_format import call
+from tests.server_process import ServerProcess
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Its own: the picture shows the busiest and the oldest, and topics of other tests would take their places."""
+    with at_work(tmp_path_factory.mktemp("overview")) as server:
+        yield server
 
 
 def test_rates_of_each_door(page: Page) -> None:

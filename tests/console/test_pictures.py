@@ -76,6 +76,7 @@ def layout() -> Iterator[dict[str, Any]]:
         pictures.LAYOUT.write_text(f'{{"fonts": {known["fonts"]}, "pages": {{\n{pages}\n}}}}\n')
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 def test_pages_and_dialogs_look_as_they_did(
     browser: Browser, shop: ServerProcess, layout: dict[str, Any], size: str

@@ -6,7 +6,6 @@ names of their topics. Only a test that stops or breaks a server starts its own.
 
 from __future__ import annotations
 
-import logging
 import os
 import uuid
 import warnings
@@ -27,13 +26,6 @@ MakeTopic = Callable[..., str]
 def _java() -> None:
     """The machine's, or the bundled one: these tests need nothing installed by hand."""
     use_java(os.environ)
-
-
-@pytest.fixture(autouse=True)
-def _loggers() -> Iterator[None]:
-    """Spark exchanges the class of new loggers for a moment, and two threads at once leave its own behind."""
-    yield
-    logging.setLoggerClass(logging.Logger)
 
 
 @pytest.fixture(scope="session")

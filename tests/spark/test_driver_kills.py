@@ -63,7 +63,7 @@ def test_a_driver_killed_in_the_middle_of_a_stream_doubles_and_loses_nothing(tmp
             server.ask("topic.ensure", topic=topic)
         feed = Feed(server)
         feed.start()
-        deaths, survivor = _storm(stack, server, tmp_path, chance, rounds(5, 40))
+        deaths, survivor = _storm(stack, server, tmp_path, chance, rounds(3, 40))
         feed.stop()
         _drain(survivor)
         _check(server, feed.published)

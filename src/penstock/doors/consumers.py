@@ -21,7 +21,7 @@ class Batch(NamedTuple):
 
 
 class Consumer(NamedTuple):
-    kind: Kind  # an open stream, a call that waits for messages, an endpoint, a reader of the log
+    kind: Kind | None  # an open stream, a call that waits, an endpoint, a reader of the log; None: wants no more
     holder: str  # as its leases name it
     address: str = ""  # of its connection; empty where there is none
     since: int = 0  # 0: not known

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import count
 from operator import itemgetter
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from penstock.broker.names import receipt
 from penstock.doors.consumers import Consumer
@@ -230,7 +230,8 @@ class Feed:
             where, most = window.consumer.endpoint or "unix", window.limit
             if window.counted:
                 most = min(most, window.left + len(window.held))
-            found.append(Consumer("stream", f"connection {where}", where, window.since, most, window.held.values()))
+            kind: Literal["stream"] | None = "stream" if window in self._windows else None
+            found.append(Consumer(kind, f"connection {where}", where, window.since, most, window.held.values()))
         return found
 
     # ------------------------------------------------------------------ the pump
