@@ -157,7 +157,7 @@ def note_of(png: bytes) -> str:
 
 
 def main() -> None:
-    test = [sys.executable, "-m", "pytest", "-q", str(Path(__file__).with_name("test_pictures.py"))]
+    test = [sys.executable, "-m", "pytest", "-q", "-m", "", str(Path(__file__).with_name("test_pictures.py"))]
     sys.exit(subprocess.run(test, env=os.environ | {"CONSOLE_PICTURES": "anew"}, check=False).returncode)
 
 
