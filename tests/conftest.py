@@ -45,8 +45,13 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_setup() -> None:
-    """Spark exchanges the class of new loggers for a moment, and two of its threads at once leave its own behind."""
+    """Spark exchanges the class of new loggers for a moment, and two of its threads at once leave its own behind.
+
+    What a library or a test has hung into the root logger writes to a stream that is closed with its test.
+    """
     logging.setLoggerClass(logging.Logger)
+    root = logging.getLogger()
+    root.handlers[:] = [each for each in root.handlers if type(each) is not logging.StreamHandler]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,10 +17,18 @@ from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
 from tests.console.browser import FLAGS, find
+from tests.console.conftest import at_work
 from tests.server_process import ROOT, ServerProcess
 
 FOLDER = ROOT / "src" / "penstock" / "doors" / "http" / "console"
 SCRIPT = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Its own: names of these tests are to be seen in the picture of the flow, which shows no more than a few."""
+    with at_work(tmp_path_factory.mktemp("security")) as server:
+        yield server
 
 
 def test_a_message_of_html_is_text(page: Page, admin: Client) -> None:

@@ -87,7 +87,7 @@ def test_a_stop_aborts_what_does_not_finish(caplog: pytest.LogCaptureFixture) ->
         assert Fake(connections).refused == STOPPING
 
     asyncio.run(scenario())
-    assert "closed, because they did not finish in time: 1 connection\n" in caplog.text
+    assert "closed, because they did not finish in time: 1 connection" in caplog.messages
 
 
 def test_a_stop_waits_for_the_last_connection_and_not_longer(caplog: pytest.LogCaptureFixture) -> None:
