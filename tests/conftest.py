@@ -45,13 +45,16 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_setup() -> None:
-    """Spark exchanges the class of new loggers for a moment, and two of its threads at once leave its own behind.
+    """Spark's class of loggers, where Spark left it in force, gives every new logger a handler of its own.
 
-    What a library or a test has hung into the root logger writes to a stream that is closed with its test.
+    That one, and what was hung into the root logger, write to a stream that is closed with its test.
     """
     logging.setLoggerClass(logging.Logger)
     root = logging.getLogger()
     root.handlers[:] = [each for each in root.handlers if type(each) is not logging.StreamHandler]
+    for logger in list(root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger) and type(logger) is not logging.Logger:
+            logger.handlers.clear()
 
 
 @pytest.hookimpl(wrapper=True)
