@@ -13,16 +13,17 @@ import stat
 import subprocess
 import sys
 import termios
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from fcntl import ioctl
 from pathlib import Path
+from queue import SimpleQueue
 
 import psutil
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.storage.queue import QueueServiceClient
+from google.api_core.exceptions import ServiceUnavailable
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import pubsub_v1
 
@@ -150,12 +151,19 @@ def test_an_open_stream_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     shim = Shim(tmp_path, PIECES, PUBSUB_PROJECT1="demo,orders:billing", PENSTOCK_SEED="env")
     with shim, pubsub_clients(int(shim.wait_for(LISTENS)[1])) as (publisher, subscriber):
         publisher.publish("projects/demo/topics/orders", b"x").result(SECONDS)
-        came = threading.Event()
-        stream = subscriber.subscribe("projects/demo/subscriptions/billing", lambda _: came.set())
-        assert came.wait(SECONDS)
+        requests = SimpleQueue[pubsub_v1.types.StreamingPullRequest | None]()
+        requests.put(
+            pubsub_v1.types.StreamingPullRequest(
+                subscription="projects/demo/subscriptions/billing", stream_ack_deadline_seconds=10
+            )
+        )
+        stream = iter(subscriber.streaming_pull(iter(requests.get, None)))
+        assert next(stream).received_messages
         assert shim.stop() == 0
         assert shim.stop_seconds() < 1
-        stream.cancel()
+        with pytest.raises(ServiceUnavailable):
+            next(stream)
+        requests.put(None)
 
 
 # ---------------------------------------------------------------------- azurite

@@ -57,7 +57,7 @@ class Watch:
 
 
 def _of_calls() -> list[object]:
-    return [each for each in gc.get_objects() if isinstance(each, OF_A_CALL)]
+    return [each for each in gc.get_objects() if issubclass(type(each), OF_A_CALL)]  # a proxy may be dead
 
 
 @contextmanager
@@ -120,9 +120,9 @@ def test_nothing_of_an_aborted_request_stays(known: Harness, sent: list[bytes]) 
             while (frame := peer.next()) is not None and frame[3] != b"the last":
                 pass
         eventually(lambda: not watch.left())
+        eventually(lambda: not known.door._calls.tasks)  # a task is struck off one turn of the loop after its end
     assert known.door.budget.in_use_bytes == 0
     assert not known.door._calls.streaming
-    assert not known.door._calls.tasks
 
 
 def test_what_comes_after_a_call_has_ended_is_not_kept(known: Harness) -> None:
