@@ -7,6 +7,7 @@ are few objects, and the collector counts objects.
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -111,7 +112,10 @@ ABORTED = {
 
 
 @pytest.mark.parametrize("sent", ABORTED.values(), ids=ABORTED.keys())
-def test_nothing_of_an_aborted_request_stays(known: Harness, sent: list[bytes]) -> None:
+def test_nothing_of_an_aborted_request_stays(
+    known: Harness, sent: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)  # what is logged is kept, and must hold on to nothing
     with without_collector() as watch:
         with connected(known) as peer:
             peer.greet()

@@ -89,7 +89,8 @@ class Http2Connection(asyncio.Protocol):
             self._watch()
             self._charge()
         except Http2ConnectionError as error:
-            self._host.log.info("closing a connection of %s: %s", self.peer, error)
+            # No exception in the record: whoever keeps records would keep the connection.
+            self._host.log.info("closing a connection of %s: %s", self.peer, str(error))
             self._host.connections.count(error.event)
             self._give_up(error.code)
         except Exception as error:  # noqa: BLE001 - a bug here must end this connection, not the server
