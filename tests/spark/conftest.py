@@ -16,16 +16,20 @@ from typing import Any
 import pytest
 
 from penstock.spark.java import use_java
-from tests.spark.drivers import worker_python
+from tests.spark.drivers import LEAN, worker_python
 from tests.spark.servers import Server
 
 MakeTopic = Callable[..., str]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _java() -> None:
-    """The machine's, or the bundled one: these tests need nothing installed by hand."""
+def _java(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The machine's, or the bundled one: these tests need nothing installed by hand. Whoever starts it has LEAN."""
     use_java(os.environ)
+    folder = tmp_path_factory.mktemp("spark-conf")
+    roles = ("driver", "executor")
+    (folder / "spark-defaults.conf").write_text("".join(f"spark.{role}.extraJavaOptions {LEAN}\n" for role in roles))
+    os.environ["SPARK_CONF_DIR"] = str(folder)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +61,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.local.dir", str(folder / "local"))
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.streaming.stopTimeout", "60s")
-            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder / 'derby'}")
+            .config("spark.driver.extraJavaOptions", f"{LEAN} -Dderby.system.home={folder / 'derby'}")
             .getOrCreate()
         )
     session.sparkContext.setLogLevel("ERROR")

@@ -21,13 +21,12 @@ import pyspark
 import pytest
 
 import pyspark_penstock
-from tests.spark.drivers import PROGRAMS, Driver, environment_of
+from tests.spark.drivers import LEAN, PROGRAMS, Driver, environment_of
 from tests.spark.queries import wait_until
 from tests.spark.servers import Server
 
 HOME = Path(pyspark.__file__).parent
 SOURCES = Path(pyspark_penstock.__file__).parents[1]
-LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 ROWS = 200
 
 
@@ -42,8 +41,7 @@ class Cluster:
     def submit(self, *arguments: str, flags: tuple[str, ...] = (), **environment: str) -> Driver:
         command = [str(HOME / "bin/spark-submit"), "--master", self.master, "--executor-memory", "600m"]
         command += ["--executor-cores", "1", "--total-executor-cores", "2", "--driver-memory", "600m"]
-        command += ["--conf", f"spark.executor.extraJavaOptions={LEAN}", *flags]
-        command += [str(PROGRAMS / "relay.py"), *arguments]
+        command += [*flags, str(PROGRAMS / "relay.py"), *arguments]
         return Driver(command, self.folder, self.environment | {"RELAY_DRAIN": "yes"} | environment)
 
 

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 
 ROWS = 40  # in a micro-batch: small, so that there are many to die in
 # Batches are so small that compiling them, by Spark or by Java, costs more than it saves.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -27,7 +26,6 @@ CONF = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    "spark.driver.extraJavaOptions": JAVA,
 }
 
 
