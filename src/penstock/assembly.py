@@ -112,7 +112,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     """The queue of a server, recovered, seeded and running, and its doors, not yet open."""
     from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
-    from penstock.doors.resources import Names
+    from penstock.doors.resources import Names, project_of
     from penstock.wire.budget import Budget
 
     begun = time.perf_counter()
@@ -122,6 +122,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
         limits=server_limits(settings),
         describe_source=source_attributes,
         sizes=sizes,
+        namespace_of=project_of,
     )
     await queue.start()
     condition = Condition()

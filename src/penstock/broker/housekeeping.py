@@ -6,7 +6,7 @@ positions are looked up by the caller (only the journal knows them) and handed i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from penstock.broker import facts as f
 from penstock.broker.ledger import Ledger
@@ -18,16 +18,22 @@ from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 
 
-def expire_resources(ledger: Ledger, now: int) -> None:
-    """Delete unused subscriptions and snapshots past their time, forget idle producers."""
+def expire_resources(ledger: Ledger, now: int, time_of: Callable[[str], int] | None = None) -> None:
+    """Delete unused subscriptions and snapshots past their time, forget idle producers.
+
+    `time_of`: of a topic by its name, where it is not `now` everywhere.
+    """
+    time_of = time_of or (lambda _: now)
     for subscription in list(ledger.state.subscriptions.values()):
-        if subscription.is_unused(now):
+        if subscription.options.expiration_seconds and subscription.is_unused(time_of(subscription.topic_name)):
             ledger.emit(f.SubscriptionDeleted(subscription.number))
-    for name in [name for name, snapshot in ledger.state.snapshots.items() if snapshot.expires_at <= now]:
-        ledger.emit(f.SnapshotDropped(name))
-    idle = now - int(ledger.limits.producer_idle_seconds * SECOND)
+    for snapshot in list(ledger.state.snapshots.values()):
+        if snapshot.expires_at <= time_of(snapshot.topic_name):
+            ledger.emit(f.SnapshotDropped(snapshot.name))
+    idle = int(ledger.limits.producer_idle_seconds * SECOND)
     for topic in ledger.state.topics.values():
-        silent = [name for name, producer in topic.producers.items() if producer.seen_at < idle]
+        since = time_of(topic.name) - idle if topic.producers else 0
+        silent = [name for name, producer in topic.producers.items() if producer.seen_at < since]
         if silent:
             ledger.emit(f.ProducersForgotten(topic.number, silent))
 

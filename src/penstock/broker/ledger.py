@@ -19,6 +19,11 @@ from penstock.broker.state import State
 from penstock.broker.topic import Topic
 
 Draw: TypeAlias = Callable[[], int]  # a number from 1 to 2^63 - 1 that cannot be guessed
+TimeAt: TypeAlias = Callable[[str, int], int]  # when it is at a topic, while it is `now` where a command acts
+
+
+def same_time(_: str, now: int) -> int:
+    return now
 
 
 class Ledger:
@@ -29,15 +34,17 @@ class Ledger:
         draw: Draw,
         sizes: Sizes | None = None,
         describe_source: SourceAttributes = source_attributes,
+        time_at: TimeAt = same_time,
     ) -> None:
         self.limits = limits or Limits()
         self.draw = draw
         self.state = State()
         self.cache = LogCache(sizes or Sizes())
         self.describe_source = describe_source
+        self.time_at = time_at
         self.facts: list[Fact] = []
         self.batches: list[Batch] = []
-        self.recovered_at = 0
+        self.recovered_at = self.dumped_at = 0
         self.refused: dict[str, int] = {}  # publishes refused since the start, by reason
 
     def emit(self, fact: Fact) -> None:
@@ -53,13 +60,20 @@ class Ledger:
     def recover(self, dump: StateDump | None, facts: Iterable[Fact]) -> None:
         """`recovered_at` becomes the latest instant that what was recovered knows of."""
         self.state = State.load(dump) if dump is not None else State()
-        at = dump.at if dump is not None else 0
+        at = self.dumped_at = dump.at if dump is not None else 0
         for fact in facts:
             self.state.apply(fact)
             at = max(at, getattr(fact, "at", 0))
         self.recovered_at = max([at, *(subscription.used_at for subscription in self.state.subscriptions.values())])
         if not self.state.identity:
             self.emit(named_store(self.draw))
+
+    def latest(self, includes: Callable[[str], bool]) -> int:
+        """The latest instant that the state knows of in the time of some topics, chosen by name."""
+        state = self.state
+        published = [topic.last_publish_at for topic in state.topics.values() if includes(topic.name)]
+        used = [each.used_at for each in state.subscriptions.values() if includes(each.topic_name)]
+        return max([0, *published, *used])
 
     def count_on_from(self, former: Ledger) -> None:
         """Take over the counters of the ledger this one replaces: they only ever grow."""

@@ -6,7 +6,7 @@ neither place, and never in both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from penstock.broker.facts import Removed, Returned, SubscriptionDeleted
 from penstock.broker.leases import Timer
@@ -114,14 +114,15 @@ def put_back(ledger: Ledger, subscription: Subscription, now: int, offsets: Iter
         subscription.counts.returned += len(returned)
 
 
-def end_endless_leases(ledger: Ledger, now: int) -> None:
+def end_endless_leases(ledger: Ledger, time_of: Callable[[str], int]) -> None:
     """After a restart there is no holder of a lease that was to last as long as the process.
 
     Whether their messages had reached a program is not known, and it was not they who failed: no attempt counts.
+    `time_of`: of a topic by its name.
     """
     for subscription in ledger.state.subscriptions.values():
         endless = [o for o, e in subscription.outstanding.items() if e.leased and e.due >= FOREVER]
-        put_back(ledger, subscription, now, endless)
+        put_back(ledger, subscription, time_of(subscription.topic_name), endless)
 
 
 def _with_later_of_key(subscription: Subscription, failed: dict[int, None]) -> list[int]:
@@ -183,7 +184,7 @@ def move(
         data = message.data if entry.body is None else entry.body
         drafts.append(Draft(data, attributes, message.ordering_key))
     target = ledger.state.topic_names[destination]
-    append(ledger, target, now, drafts, [_size(draft) for draft in drafts])
+    append(ledger, target, ledger.time_at(destination, now), drafts, [_size(draft) for draft in drafts])
     ledger.emit(Removed(subscription.number, now, [message.offset for message in messages], reason))
     if reason == "dead-letter":
         subscription.counts.dead_lettered += len(messages)

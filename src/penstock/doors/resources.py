@@ -43,6 +43,13 @@ def subscription_name(project: str, subscription_id: str) -> str:
     return f"{names.prefix(project, SUBSCRIPTIONS)}{subscription_id}"
 
 
+def project_of(name: str) -> str:
+    """The project that any name is in; empty if it is in none. What is in one project has one time."""
+    start, _, rest = name.partition("/")
+    owner, slash, _ = rest.partition("/")
+    return owner if start == "projects" and slash else ""
+
+
 class Names:
     """How clients call a topic: the one place that knows it for all of them."""
 

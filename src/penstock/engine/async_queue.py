@@ -29,6 +29,7 @@ from penstock.engine.port import (
     Settled,
 )
 from penstock.engine.statistics import DoorTraffic
+from penstock.engine.time_travel import TimeTravel
 from penstock.engine.verbs import command, decision, lookup, timed_decision
 from penstock.engine.wakeups import Revision, revision
 from penstock.errors import PenstockError, UnavailableError
@@ -43,6 +44,7 @@ class AsyncMessageQueue:
         """
         self.engine = journal if isinstance(journal, Engine) else Engine(journal, **parts)
         self.loop = EngineLoop(self.engine)
+        self.time = TimeTravel(self.engine, self.loop)
         self.backup = Backups(self.engine.journal).run
         self._owns_engine = not isinstance(journal, Engine)
         self._closed = False
@@ -76,6 +78,7 @@ class AsyncMessageQueue:
         """Commit what is pending; an engine of its own ends with a snapshot and releases the journal."""
         if self._closed:
             return
+        self.time.close()
         await self.loop.end()
         self._closed = True
         if self._owns_engine:
@@ -97,6 +100,9 @@ class AsyncMessageQueue:
     @property
     def clock(self) -> Clock:
         return self.engine.clock
+
+    def clock_of(self, name: str) -> Clock:
+        return self.engine.clocks.of(name)
 
     @property
     def limits(self) -> Limits:
@@ -186,12 +192,12 @@ class AsyncMessageQueue:
         """Messages; without any, after the wait, whether it is worth to look again."""
         engine, again = self.engine, False
         if engine.is_tick_due():  # whatever time has ended is not given out
-            await self.loop.walk(lambda broker: commands.housekeep(broker, engine.now))
+            await self.loop.walk(engine.housekeep)
         since = self.revision(name) if until else None
         deliveries: list[Delivery] = []
         steps = partial(
             commands.pull,
-            now=engine.now,
+            now=engine.clocks.of(name).now if engine.own_clocks else engine.now,
             name=name,
             max_messages=max_messages,
             lease_seconds=lease_seconds,
@@ -218,7 +224,8 @@ class AsyncMessageQueue:
     async def lease_at(self, name: str, offsets: Sequence[int], *, holder: str = "") -> list[Delivery]:
         deliveries: list[Delivery] = []
         try:
-            steps = partial(commands.lease_at, now=self.engine.now, name=name, offsets=offsets, taken=deliveries)
+            now = self.engine.clocks.of(name).now
+            steps = partial(commands.lease_at, now=now, name=name, offsets=offsets, taken=deliveries)
             _, number = await self.loop.walk(steps)
             await self.loop.committed(number, None)
         except asyncio.CancelledError:
@@ -230,7 +237,9 @@ class AsyncMessageQueue:
     def _note_lease(self, name: str, deliveries: Sequence[Delivery], holder: str) -> None:
         self.traffic.count_out(name, len(deliveries))
         if deliveries:
-            self.engine.lease_origins.note(deliveries, LeaseOrigin(self.door, holder, self.engine.now()))
+            engine = self.engine
+            at = engine.now() if not engine.own_clocks else engine.clocks.of(deliveries[0].subscription).now()
+            engine.lease_origins.note(deliveries, LeaseOrigin(self.door, holder, at))
 
     def _pass_on(self, name: str) -> int:
         """Others may have what is left; the tail of the topic."""
@@ -259,7 +268,8 @@ class AsyncMessageQueue:
     def put_back(self, deliveries: Sequence[Delivery]) -> None:
         if deliveries and not self.closed and self.engine.commits.stalled is None:
             receipts = [delivery.receipt for delivery in deliveries]
-            self.engine.decide(lambda broker, now: broker.nack(now, receipts, unseen=True))
+            number = deliveries[0].subscription
+            self.engine.decide(lambda broker, now: broker.nack(now, receipts, unseen=True), number)
 
     def ack(self, receipts: Sequence[str], *, lapsed: bool = False) -> asyncio.Future[Settled]:
         self.traffic.acks += len(receipts)
@@ -267,7 +277,7 @@ class AsyncMessageQueue:
 
     def ack_delivered(self, subscription: int, places: Sequence[tuple[int, ...]]) -> asyncio.Future[int]:
         self.traffic.acks += len(places)
-        return self.loop.run(lambda broker, now: broker.ack_delivered(now, subscription, places))
+        return self.loop.run(lambda broker, now: broker.ack_delivered(now, subscription, places), subscription)
 
     def nack(
         self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False
@@ -282,10 +292,13 @@ class AsyncMessageQueue:
     def _settle(
         self, command: Callable[[Broker], Callable[[int, Sequence[str]], Settled]], receipts: Sequence[str]
     ) -> asyncio.Future[Settled]:
-        return self.loop.drive(lambda broker: commands.settle(command(broker), self.engine.now, receipts))
+        engine = self.engine
+        now = engine.now if not engine.own_clocks else engine.clocks.of_receipts(receipts).now
+        return self.loop.drive(lambda broker: commands.settle(command(broker), now, receipts))
 
     def renew(self, receipt: str, seconds: float, data: bytes | None = None) -> asyncio.Future[Renewed]:
-        renewed = self.loop.drive(lambda broker: commands.renew(broker, self.engine.now, receipt, seconds, data))
+        now = self.engine.clocks.of_receipts([receipt]).now
+        renewed = self.loop.drive(lambda broker: commands.renew(broker, now, receipt, seconds, data))
         renewed.add_done_callback(partial(self._note_renewal, receipt))
         return renewed
 

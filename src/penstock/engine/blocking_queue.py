@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from penstock.broker.broker import Broker
@@ -92,11 +93,11 @@ class MessageQueue:
 
     # ------------------------------------------------------------------ how a call runs
 
-    def _run(self, command: Callable[[Broker, int], T]) -> T:
-        """Decide under the lock, then wait for the commit outside it."""
+    def _run(self, command: Callable[[Broker, int], T], *about: str) -> T:
+        """Decide under the lock, then wait for the commit outside it. `about`: whose time it is."""
         if self.engine.is_tick_due():
             self._housekeep()
-        result, number = self.engine.decide(command)
+        result, number = self.engine.decide(command, *about)
         self._wait(number)
         return result
 
@@ -131,14 +132,26 @@ class MessageQueue:
             engine.commits.maintain()
 
     def _housekeep(self) -> None:
-        self._finish(lambda broker: commands.housekeep(broker, self.engine.now))
+        self._finish(self.engine.housekeep)
+
+    def _current(self) -> Engine:
+        """To look something up: a clock that was moved by hand has had its effect."""
+        if self.engine.moved and self.engine.is_tick_due():
+            self._housekeep()
+        return self.engine
+
+    def _time_of(self, *about: str) -> commands.Now:
+        return self.engine.clocks.of(*about).now
+
+    def _time_at(self, receipts: Sequence[str]) -> commands.Now:
+        return self.engine.clocks.of_receipts(receipts).now
 
     # ------------------------------------------------------------------ topics and subscriptions
 
     def create_topic(self, topic_name: str, options: TopicOptions | Mapping[str, Any] | None = None) -> TopicMetadata:
         """Options by name: labels, message_retention_duration."""
         chosen = options if options is None or isinstance(options, TopicOptions) else topic_options(options)
-        return self._run(lambda broker, now: commands.create_topic(broker, now, topic_name, chosen))
+        return self._run(lambda broker, now: commands.create_topic(broker, now, topic_name, chosen), topic_name)
 
     def delete_topic(self, topic_name: str) -> None:
         """A topic with all its messages; its subscriptions stay, detached."""
@@ -159,7 +172,9 @@ class MessageQueue:
         else:
             chosen = subscription_options({**named(options or {}), **more})
         return self._run(
-            lambda broker, now: commands.create_subscription(broker, now, subscription_name, topic_name, chosen)
+            lambda broker, now: commands.create_subscription(broker, now, subscription_name, topic_name, chosen),
+            subscription_name,
+            topic_name,
         )
 
     def delete_subscription(self, subscription_name: str) -> None:
@@ -195,7 +210,7 @@ class MessageQueue:
         """As pull, without turning what the broker gives into InternalMessages."""
         if type(max_messages) is not int or max_messages < 1:
             raise InvalidArgumentError("max_messages must be a whole number, at least 1")
-        now = self.engine.now
+        now = self._time_of(subscription_name)
         return self._drive(
             lambda broker: commands.pull(broker, now, subscription_name, max_messages, lease_seconds, max_bytes)
         )
@@ -210,7 +225,7 @@ class MessageQueue:
 
     def ack_many(self, ack_ids: Sequence[str]) -> Settled:
         """Ack in one step; the answer names the receipts that were no longer good."""
-        return self._drive(lambda broker: commands.settle(broker.ack, self.engine.now, ack_ids))
+        return self._drive(lambda broker: commands.settle(broker.ack, self._time_at(ack_ids), ack_ids))
 
     def nack(self, ack_id: str) -> None:
         _one(self.nack_many([ack_id]))
@@ -222,7 +237,7 @@ class MessageQueue:
             def command(now: int, texts: Sequence[str]) -> Settled:
                 return broker.nack(now, texts, delay_seconds, unseen)
 
-            return commands.settle(command, self.engine.now, ack_ids)
+            return commands.settle(command, self._time_at(ack_ids), ack_ids)
 
         return self._drive(steps)
 
@@ -232,25 +247,27 @@ class MessageQueue:
             raise InvalidArgumentError(f"Ack deadline must be between 0 and {ACK_DEADLINE_MAX_SECONDS} seconds")
 
         def steps(broker: Broker) -> commands.Steps[Settled]:
-            return commands.settle(lambda now, texts: broker.extend(now, texts, seconds), self.engine.now, [ack_id])
+            extend, now = partial(broker.extend, seconds=seconds), self._time_at([ack_id])
+            return commands.settle(extend, now, [ack_id])
 
         _one(self._drive(steps))
 
     def replace_body(self, ack_id: str, data: bytes, lease_seconds: float) -> str:
         """The holder of a receipt replaces the body; the new receipt."""
-        renewed = self._drive(lambda broker: commands.renew(broker, self.engine.now, ack_id, lease_seconds, data))
+        now = self._time_at([ack_id])
+        renewed = self._drive(lambda broker: commands.renew(broker, now, ack_id, lease_seconds, data))
         if not renewed.receipt:
             raise InvalidArgumentError(f"Invalid ack ID: {ack_id}")
         return renewed.receipt
 
     def peek(self, subscription_name: str, max_messages: int) -> list[Message]:
         """Messages a pull would give, left as they are."""
-        now = self.engine.now
+        now = self._time_of(subscription_name)
         peeked = self._drive(lambda broker: commands.peek(broker, now, subscription_name, max_messages))
         return [message for message, _ in peeked.messages]
 
     def purge(self, subscription_name: str) -> None:
-        self._run(lambda broker, now: broker.purge(now, subscription_name))
+        self._run(lambda broker, now: broker.purge(now, subscription_name), subscription_name)
 
     # ------------------------------------------------------------------ the log
 
@@ -263,20 +280,22 @@ class MessageQueue:
 
     def first_offset_at(self, topic_name: str, at: int) -> int:
         """The first kept offset published at or after an instant (nanoseconds since 1970), or the tail."""
-        return self._drive(lambda broker: commands.first_offset_at(broker, self.engine.now, topic_name, at))
+        return self._drive(lambda broker: commands.first_offset_at(broker, self._time_of(topic_name), topic_name, at))
 
     def seek_to_offset(self, subscription_name: str, offset: int) -> None:
-        self._drive(lambda broker: commands.seek_to_offset(broker, self.engine.now, subscription_name, offset))
+        now = self._time_of(subscription_name)
+        self._drive(lambda broker: commands.seek_to_offset(broker, now, subscription_name, offset))
 
     def seek_to_time(self, subscription_name: str, at: int) -> None:
         """Messages published before `at` (nanoseconds since 1970) count as acked, kept later ones do not."""
-        self._drive(lambda broker: commands.seek_to_time(broker, self.engine.now, subscription_name, at))
+        now = self._time_of(subscription_name)
+        self._drive(lambda broker: commands.seek_to_time(broker, now, subscription_name, at))
 
     def seek_to_snapshot(self, subscription_name: str, snapshot_name: str) -> None:
-        self._run(lambda broker, now: broker.seek_to_snapshot(now, subscription_name, snapshot_name))
+        self._run(lambda broker, now: broker.seek_to_snapshot(now, subscription_name, snapshot_name), subscription_name)
 
     def create_snapshot(self, snapshot_name: str, subscription_name: str) -> None:
-        now = self.engine.now
+        now = self._time_of(subscription_name)
         self._drive(lambda broker: commands.create_snapshot(broker, now, snapshot_name, subscription_name))
 
     def delete_snapshot(self, snapshot_name: str) -> None:
@@ -287,7 +306,7 @@ class MessageQueue:
         if not self.subscription_exists(subscription_name):
             raise NotFoundError(f"Subscription not found: {subscription_name}")
         published = self._drive(lambda broker: commands.oldest_publish_time(broker, subscription_name))
-        return max(0, self.engine.now() - published) / 1e9 if published is not None else 0.0
+        return max(0, self._time_of(subscription_name)() - published) / 1e9 if published is not None else 0.0
 
     # ------------------------------------------------------------------ lookups
 
@@ -301,31 +320,31 @@ class MessageQueue:
         return self.engine.broker.state.identity
 
     def topic(self, topic_name: str) -> TopicMetadata:
-        return lookups.topic(self.engine, topic_name)
+        return lookups.topic(self._current(), topic_name)
 
     def topic_exists(self, topic_name: str) -> bool:
-        return lookups.find_topic(self.engine, topic_name) is not None
+        return lookups.find_topic(self._current(), topic_name) is not None
 
     def topics(self) -> list[TopicMetadata]:
-        return lookups.topics(self.engine)
+        return lookups.topics(self._current())
 
     def subscription(self, subscription_name: str) -> SubscriptionMetadata:
-        return lookups.subscription(self.engine, subscription_name)
+        return lookups.subscription(self._current(), subscription_name)
 
     def subscription_exists(self, subscription_name: str) -> bool:
-        return lookups.find_subscription(self.engine, subscription_name) is not None
+        return lookups.find_subscription(self._current(), subscription_name) is not None
 
     def subscriptions(self, topic_name: str | None = None) -> list[SubscriptionMetadata]:
-        return lookups.subscriptions(self.engine, topic_name)
+        return lookups.subscriptions(self._current(), topic_name)
 
     def backlog(self, subscription_name: str) -> Backlog:
-        return lookups.backlog(self.engine, subscription_name)
+        return lookups.backlog(self._current(), subscription_name)
 
     def snapshots(self) -> list[SnapshotDump]:
-        return lookups.snapshots(self.engine)
+        return lookups.snapshots(self._current())
 
     def statistics(self) -> BrokerStatistics:
-        return self.engine.statistics()
+        return self._current().statistics()
 
     # ------------------------------------------------------------------ the specification's names (004)
 
@@ -338,10 +357,10 @@ class MessageQueue:
     get_all_topics = topics
 
     def get_topic(self, topic_name: str) -> TopicMetadata | None:
-        return lookups.find_topic(self.engine, topic_name)
+        return lookups.find_topic(self._current(), topic_name)
 
     def get_subscription(self, subscription_name: str) -> QueueSubscription | None:
-        found = lookups.find_subscription(self.engine, subscription_name)
+        found = lookups.find_subscription(self._current(), subscription_name)
         return QueueSubscription.of(found) if found is not None else None
 
     def get_subscriptions_for_topic(self, topic_name: str) -> list[QueueSubscription]:

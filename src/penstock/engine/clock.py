@@ -16,9 +16,10 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
 
-from penstock.broker.model import SECOND
+from penstock.broker.model import FOREVER, SECOND
 
 LOOK_EVERY = SECOND // 10  # how soon `now` follows a wall clock that was set forward
+TURNS = 20  # of an event loop, from a wake-up to a message in a listener's hands, with some to spare
 STRETCH_SECONDS = 10.0  # the timers of a loop do not count a sleep: an alarm looks at the clock at least so often
 
 log = logging.getLogger("penstock")
@@ -95,6 +96,43 @@ class _SystemAlarm:
         self._timer.cancel()
 
 
+class Alarms:
+    """Alarms of a clock that is moved by hand, in the order of their times."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, _SetAlarm]] = []
+        self._made = 0
+
+    def add(self, at: int, ring: Callable[[], object]) -> Alarm:
+        alarm = _SetAlarm(ring)
+        self._made += 1
+        heappush(self._heap, (at, self._made, alarm))
+        return alarm
+
+    def next_at(self) -> int:
+        """When the next one rings; FOREVER if none is set."""
+        while self._heap and self._heap[0][2].ring is None:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else FOREVER
+
+    def ring_next(self) -> None:
+        ring = heappop(self._heap)[2].ring
+        if ring is not None:
+            ring()
+
+    def __len__(self) -> int:
+        """How many are set."""
+        return sum(alarm.ring is not None for _, _, alarm in self._heap)
+
+
+class _SetAlarm:
+    def __init__(self, ring: Callable[[], object]) -> None:
+        self.ring: Callable[[], object] | None = ring
+
+    def cancel(self) -> None:
+        self.ring = None
+
+
 class ManualClock:
     """A clock that stands still until it is told to move: time in tests is an argument.
 
@@ -104,8 +142,8 @@ class ManualClock:
     def __init__(self, now: int = 1_700_000_000 * SECOND) -> None:
         self._now = now
         self._behind = 0  # how far the wall clock was set back
-        self._alarms: list[tuple[int, int, _ManualAlarm]] = []
-        self._made = 0
+        self._alarms = Alarms()
+        self.followers: list[Callable[[], object]] = []  # told of every move
 
     def now(self) -> int:
         return self._now
@@ -126,32 +164,43 @@ class ManualClock:
         self._behind += ahead
 
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
-        alarm = _ManualAlarm(ring)
-        self._made += 1
-        heappush(self._alarms, (at, self._made, alarm))
-        return alarm
+        return self._alarms.add(at, ring)
 
     def advance(self, seconds: float) -> None:
-        until = self._now + int(seconds * SECOND)
-        while self._alarms and self._alarms[0][0] <= until:
-            at, _, alarm = heappop(self._alarms)
+        self._move(self._now + int(seconds * SECOND))
+
+    def _move(self, until: int) -> None:
+        while (at := self._alarms.next_at()) <= until:
             self._now = max(self._now, at)
-            if alarm.ring is not None:
-                alarm.ring()
+            self._alarms.ring_next()
         self._now = until
+        for follow in self.followers:
+            follow()
+
+    async def pass_by(self, seconds: float) -> None:
+        """The same for programs in the running loop, which see every moment as it comes.
+
+        At each alarm the loop gets its turns before time goes on, so that a listener that is woken at one moment acts
+        at that moment, not at the end.
+        """
+        until = self._now + int(seconds * SECOND)
+        await turns()
+        while (at := self._alarms.next_at()) <= until:
+            self._move(max(at, self._now))
+            await turns()
+        self._move(until)
+        await turns()
 
     @property
     def alarms(self) -> int:
         """How many are set."""
-        return sum(alarm.ring is not None for _, _, alarm in self._alarms)
+        return len(self._alarms)
 
 
-class _ManualAlarm:
-    def __init__(self, ring: Callable[[], object]) -> None:
-        self.ring: Callable[[], object] | None = ring
-
-    def cancel(self) -> None:
-        self.ring = None
+async def turns(count: int = TURNS) -> None:
+    """Let everything that is ready in the loop run, and what that makes ready."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 async def sleep_until(clock: Clock, at: int) -> None:

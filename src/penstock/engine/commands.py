@@ -8,6 +8,7 @@ same code. Between two steps anything may have happened, so each step asks the b
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from penstock.broker.broker import Broker
@@ -33,6 +34,7 @@ class Find(NamedTuple):
 Question: TypeAlias = Need | Find
 Steps: TypeAlias = Generator[Question, "int | None", T]
 Now: TypeAlias = Callable[[], int]
+TimeOf: TypeAlias = Callable[[str], int]  # of a topic by its name
 
 
 def pull(
@@ -169,14 +171,21 @@ def oldest_publish_time(broker: Broker, name: str) -> Steps[int | None]:
 # ---------------------------------------------------------------------- housekeeping
 
 
-def housekeep(broker: Broker, now: Now) -> Steps[None]:
-    """What time asks for where no command does: due leases, retention."""
-    at = now()
-    for name in [s.name for s in broker.state.subscriptions.values() if s.timers.next_due() <= at]:
-        while name in broker.state.subscription_names and (need := broker.settle(now(), name)) is not None:
+def housekeep(broker: Broker, now: Now, time_of: TimeOf | None = None) -> Steps[None]:
+    """What time asks for where no command does: due leases, retention. `time_of`: where it is not `now` everywhere."""
+    state, at = broker.state, now()
+    if time_of is None:
+        due = [each for each in state.subscriptions.values() if each.timers.next_due() <= at]
+        full = [topic for topic in state.topics.values() if broker.is_trim_due(at, topic)]
+    else:
+        due = [each for each in state.subscriptions.values() if each.timers.next_due() <= time_of(each.topic_name)]
+        full = [topic for topic in state.topics.values() if broker.is_trim_due(time_of(topic.name), topic)]
+    for each in due:
+        time = now if time_of is None else partial(time_of, each.topic_name)
+        while each.name in state.subscription_names and (need := broker.settle(time(), each.name)) is not None:
             yield need
-    for topic in [topic for topic in broker.state.topics.values() if broker.is_trim_due(at, topic)]:
-        yield from _trim(broker, now, topic)
+    for topic in full:
+        yield from _trim(broker, now if time_of is None else partial(time_of, topic.name), topic)
 
 
 def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:

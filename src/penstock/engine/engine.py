@@ -33,10 +33,11 @@ from penstock.broker.log import Sizes
 from penstock.broker.model import SECOND, Draft
 from penstock.broker.publishing import Appended, Once
 from penstock.broker.retry import SourceAttributes, source_attributes
-from penstock.engine.clock import Clock, SystemClock
-from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps
+from penstock.engine.clock import Clock, ManualClock, SystemClock
+from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps, housekeep
 from penstock.engine.commits import Commits
 from penstock.engine.lease_origins import LeaseOrigins
+from penstock.engine.namespaces import Clocks, NamespaceOf, no_namespace
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
 from penstock.engine.reads import Block, ReadAhead
 from penstock.engine.statistics import BrokerStatistics, DoorTraffic, statistics
@@ -63,14 +64,21 @@ class Engine:
         draw: Draw | None = None,
         sizes: Sizes | None = None,
         describe_source: SourceAttributes = source_attributes,
+        namespace_of: NamespaceOf = no_namespace,
     ) -> None:
         """Reads nothing yet: `recover` comes before the first command."""
         self.clock: Clock = clock or SystemClock()
         self.now = self.clock.now
+        self.clocks = Clocks(self.clock, namespace_of, lambda: self.broker.state)
+        self.own_clocks = self.clocks.own
+        self.moved = False  # the clock was moved by hand: what depends on the time is looked at before the next answer
+        if isinstance(self.clock, ManualClock):
+            self.clock.followers.append(self._on_move)
         self.journal = journal
         self.lock = threading.RLock()
         draw = draw or drawn_numbers().__next__
-        self.broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source)
+        times = self.clocks.time_at
+        self.broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source, time_at=times)
         self.commits = Commits(journal)
         self.reads = ReadAhead(journal, self.broker.cache.sizes)
         self.closed = False
@@ -95,12 +103,13 @@ class Engine:
     def recover(self) -> None:
         recovered = self.journal.recover()
         self.broker.recover(recovered.dump, recovered.facts)
-        behind = self.broker.recovered_at - self.now()
-        self.clock.not_before(self.broker.recovered_at)
+        recovered_at = self.clocks.recover(self.broker)
+        behind = recovered_at - self.now()
+        self.clock.not_before(recovered_at)
         if behind >= SECOND:
             log.warning("The clock is %d seconds behind the store; its time goes on from there", behind // SECOND)
         self.journal.sweep({topic.number: topic.head for topic in self.broker.state.topics.values()})
-        self.broker.end_endless_leases(self.now())
+        self.broker.end_endless_leases(self.clocks.time_of)
         self.submit()
         self.commits.flush()
 
@@ -147,12 +156,15 @@ class Engine:
 
     # ------------------------------------------------------------------ commands
 
-    def decide(self, command: Callable[[Broker, int], T]) -> tuple[T, int]:
-        """Run a command; its result, and the number to wait for until what it decided is durable."""
+    def decide(self, command: Callable[[Broker, int], T], *about: str | int) -> tuple[T, int]:
+        """Run a command; its result, and the number to wait for until what it decided is durable.
+
+        `about`: names, or the number of a subscription, that say whose time it is.
+        """
         with self.lock:
             self.check()
             try:
-                result = command(self.broker, self.now())
+                result = command(self.broker, self.now() if not self.own_clocks else self.clocks.of(*about).now())
             except Exception as error:
                 self.judge(error)
                 raise
@@ -240,7 +252,7 @@ class Engine:
                 prepare(broker, now)
             return broker.publish(now, topic_name, drafts, once, sizes)
 
-        return self.decide(command)
+        return self.decide(command, topic_name)
 
     def _find_room(self) -> bool:
         """Where no thread looks after the journal, its callers do."""
@@ -251,6 +263,8 @@ class Engine:
     def is_tick_due(self) -> bool:
         """Whether housekeeping is to be done now, by whoever asks."""
         now = self.now()
+        if self.moved:
+            self.look_again()
         if now < self._tick_at:
             return False
         with self.lock:
@@ -260,18 +274,20 @@ class Engine:
             if now >= self._resource_tick_at:
                 self._resource_tick_at = now + RESOURCE_TICK
                 try:
-                    self.broker.expire_resources(now)
+                    self.broker.expire_resources(now, self.clocks.time_of if self.own_clocks else None)
                 except Exception as error:
                     self.judge(error)
                     raise
         return True
 
+    def housekeep(self, broker: Broker) -> Steps[None]:
+        return housekeep(broker, self.now, self.clocks.time_of if self.own_clocks else None)
+
     def expire_unused(self, *names: str) -> None:
         """Whoever looks at subscriptions sees what a command on them would see."""
-        now = self.now()
         try:
             for name in names:
-                self.broker.expire_unused(now, name)
+                self.broker.expire_unused(self.clocks.of(name).now(), name)
         except Exception as error:
             self.judge(error)
             raise
@@ -283,8 +299,20 @@ class Engine:
         with self.lock:
             if self.closed:
                 raise UnavailableError("The message queue is closed")
-            counted = statistics(self.broker, self.commits.meter, self.oldest, self.now())
+            counted = statistics(self.broker, self.commits.meter, self.oldest, self.clocks.time_of)
             return counted._replace(internal_errors=self.internal_errors)
+
+    # ------------------------------------------------------------------ a clock that was moved
+
+    def _on_move(self) -> None:
+        self.moved = True
+
+    def look_again(self) -> None:
+        """Housekeeping is due, and retention as well, however short the time since the last look."""
+        with self.lock:
+            self.moved, self._tick_at, self._resource_tick_at = False, 0, 0
+            for topic in self.broker.state.topics.values():
+                topic.trim_at = 0
 
     # ------------------------------------------------------------------ reading for a command
 
@@ -317,7 +345,11 @@ class Engine:
         broker = self.broker
         dump, facts = self.journal.recover() if self.journal.durable else (broker.state.dump(), [])
         self.broker = type(broker)(
-            broker.limits, draw=broker.draw, sizes=broker.cache.sizes, describe_source=broker.describe_source
+            broker.limits,
+            draw=broker.draw,
+            sizes=broker.cache.sizes,
+            describe_source=broker.describe_source,
+            time_at=broker.time_at,
         )
         self.broker.recover(dump, facts)
         self.broker.count_on_from(broker)

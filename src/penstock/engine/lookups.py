@@ -91,11 +91,11 @@ def preview_seek(engine: Engine, name: str, *, offset: int = 0, snapshot: str = 
 
 
 def examine(engine: Engine, receipts: Sequence[str]) -> Settled:
-    return engine.broker.examine(engine.now(), receipts)
+    return engine.broker.examine(engine.clocks.of_receipts(receipts).now(), receipts)
 
 
 def is_unacked(engine: Engine, name: str, offset: int) -> bool:
-    return engine.broker.is_unacked(engine.now(), name, offset)
+    return engine.broker.is_unacked(engine.clocks.of(name).now(), name, offset)
 
 
 def publisher_receipt(engine: Engine, subscription: int, offset: int) -> str:
@@ -110,9 +110,11 @@ def topic_statistics(engine: Engine, names: Sequence[str]) -> list[TopicStatisti
 
 def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[SubscriptionStatistics]:
     with engine.lock:
-        found, now = map(engine.broker.state.subscription_names.get, names), engine.now()
+        found, time_of = map(engine.broker.state.subscription_names.get, names), engine.clocks.time_of
         return [
-            statistics_of_subscription(engine.broker, each, engine.oldest, now) for each in found if each is not None
+            statistics_of_subscription(engine.broker, each, engine.oldest, time_of(each.topic_name))
+            for each in found
+            if each is not None
         ]
 
 

@@ -85,9 +85,10 @@ class EngineLoop:
             return self.refused(error)
         return self.committed(self._engine.submit(), None)
 
-    def run(self, command: Callable[[Broker, int], T]) -> asyncio.Future[T]:
+    def run(self, command: Callable[[Broker, int], T], *about: str | int) -> asyncio.Future[T]:
+        """`about`: whose time it is, as for `Engine.decide`."""
         try:
-            result, number = self._engine.decide(command)
+            result, number = self._engine.decide(command, *about)
         except PenstockError as error:
             return self.refused(error)
         return self._writer.committed(number, result)
@@ -121,6 +122,11 @@ class EngineLoop:
             if question is None:
                 return cast(T, result), number
 
+    async def catch_up(self) -> None:
+        """A clock was moved by hand: what has come due has its effect before anybody looks."""
+        if self._engine.is_tick_due():
+            await self.walk(self._engine.housekeep)
+
     async def _read(self, question: commands.Question) -> Answer:
         engine = self._engine
         tail = engine.tail(question.topic)
@@ -138,7 +144,7 @@ class EngineLoop:
             await sleep_until(engine.clock, engine.now() + int(IDLE_SECONDS * SECOND))
             try:
                 if engine.is_tick_due():
-                    await self.drive(lambda broker: commands.housekeep(broker, engine.now))
+                    await self.drive(engine.housekeep)
             except PenstockError as error:
                 log.error("Housekeeping failed: %s", error)
 

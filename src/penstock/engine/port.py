@@ -18,9 +18,10 @@ from penstock.broker.limits import Limits
 from penstock.broker.model import Draft, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.publishing import Appended, Once
 from penstock.broker.replay import SeekPreview
-from penstock.engine.clock import Alarm, Clock
+from penstock.engine.clock import Alarm, Clock, sleep_until
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 from penstock.engine.stories import Happening, Story
+from penstock.engine.time_travel import IDLE_SECONDS, PACE, Pace, Time
 from penstock.engine.views import Backlog, Holding, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata
 from penstock.errors import PenstockError
 from penstock.journal.port import BackupProgress, BackupReport
@@ -39,6 +40,7 @@ __all__ = [
     "Leased",
     "Listener",
     "Once",
+    "Pace",
     "Peeked",
     "Queue",
     "QueueNumbers",
@@ -49,8 +51,11 @@ __all__ = [
     "Store",
     "Story",
     "SubscriptionMetadata",
+    "Time",
+    "TimeControl",
     "TopicMetadata",
     "refusal",
+    "sleep_until",
 ]
 
 Listener: TypeAlias = Callable[..., None]
@@ -71,9 +76,41 @@ def refusal(decision: Future[Any]) -> PenstockError | None:
     return error
 
 
+class TimeControl(Protocol):
+    """The time of a namespace: names that have a time in common, and may have one of their own."""
+
+    def connect(self, subscription: int, holder: str, lease_seconds: float) -> None:
+        """A consumer is there that extends its leases by itself, until `disconnect`."""
+
+    def disconnect(self, subscription: int, holder: str) -> None: ...
+
+    def show(self, namespace: str) -> Awaitable[Time]: ...
+
+    def freeze(self, namespace: str, at: int | None = None, pace: Pace = PACE) -> Awaitable[Time]:
+        """Stand still, now or at a later instant; in a namespace without topics, at any."""
+
+    def advance(
+        self, namespace: str, seconds: float = 0, until: int | None = None, pace: Pace = PACE
+    ) -> Awaitable[Time]:
+        """Move by so many seconds, or to an instant; afterwards the clock runs, stands or skips as it did before."""
+
+    def release(self, namespace: str, *, catch_up: bool = False, pace: Pace = PACE) -> Awaitable[Time]:
+        """Run on from where it is. `catch_up`: go to the server's time first, and be one with it from then on."""
+
+    def automate(self, namespace: str, idle_seconds: float = IDLE_SECONDS, pace: Pace = PACE) -> Awaitable[Time]:
+        """Stand still, and skip to the next moment that somebody waits for whenever nobody is busy."""
+
+
 class Queue(Protocol):
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> Clock:
+        """The server's: how long callers wait, and whatever is nobody's in particular."""
+
+    def clock_of(self, name: str) -> Clock:
+        """Of a topic, a subscription or a snapshot."""
+
+    @property
+    def time(self) -> TimeControl: ...
 
     @property
     def limits(self) -> Limits: ...

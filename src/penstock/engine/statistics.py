@@ -7,7 +7,7 @@ else is how it is now. Reasons are short words with underscores, because they be
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -142,10 +142,13 @@ class CommitMeter:
 # ---------------------------------------------------------------------- gathering them: no scanning and no reading
 
 
-def statistics(broker: Broker, meter: CommitMeter, oldest: dict[int, tuple[int, int]], now: int) -> BrokerStatistics:
+def statistics(
+    broker: Broker, meter: CommitMeter, oldest: dict[int, tuple[int, int]], time_of: Callable[[str], int]
+) -> BrokerStatistics:
     topics = [statistics_of_topic(topic) for topic in broker.state.topics.values()]
     subscriptions = [
-        statistics_of_subscription(broker, each, oldest, now) for each in broker.state.subscriptions.values()
+        statistics_of_subscription(broker, each, oldest, time_of(each.topic_name))
+        for each in broker.state.subscriptions.values()
     ]
     return BrokerStatistics(topics, subscriptions, meter.statistics(), dict(broker.refused))
 

@@ -26,6 +26,8 @@ def lookup(look: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Ru
     """It answers without waiting for a commit."""
 
     async def verb(queue: Runner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if queue.engine.moved:
+            await queue.loop.catch_up()
         return look(queue.engine, *args, **kwargs)
 
     return verb
@@ -44,7 +46,8 @@ def timed_decision(decide: Callable[Concatenate[Broker, int, P], T]) -> Callable
     """The same for what depends on the time."""
 
     def verb(queue: Runner, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        return queue.loop.run(lambda broker, now: decide(broker, now, *args, **kwargs))
+        about = _named(args, kwargs) if queue.engine.own_clocks else ()
+        return queue.loop.run(lambda broker, now: decide(broker, now, *args, **kwargs), *about)
 
     return verb
 
@@ -53,6 +56,13 @@ def command(make: Callable[Concatenate[Broker, Now, P], Steps[T]]) -> Callable[C
     """The same for what may have to read the journal first."""
 
     def verb(queue: Runner, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        return queue.loop.drive(lambda broker: make(broker, queue.engine.now, *args, **kwargs))
+        engine = queue.engine
+        now = engine.clocks.of(*_named(args, kwargs)).now if engine.own_clocks else engine.now
+        return queue.loop.drive(lambda broker: make(broker, now, *args, **kwargs))
 
     return verb
+
+
+def _named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The names that a call gives: they say whose time it is."""
+    return [each for each in (*args, *kwargs.values()) if isinstance(each, str)]

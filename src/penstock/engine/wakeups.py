@@ -100,7 +100,7 @@ class Wakeups:
             topic, number = subscription.topic, subscription.number
             self._waiting.setdefault(number, OrderedDict())[called] = None
             self._topics.setdefault(topic, {})[number] = None
-            self._set_alarm(subscription, now)
+            self._set_alarm(subscription)
         over = engine.clock.alarm(until, partial(_call, called))
         try:
             await called
@@ -146,7 +146,7 @@ class Wakeups:
             subscription = self._engine.broker.state.subscriptions.get(fact.subscription)
             if subscription is not None:
                 self.wake(fact.subscription, _available(fact, subscription))
-                self._set_alarm(subscription, self._engine.now())
+                self._set_alarm(subscription)
 
     def wake(self, subscription: int, most: int) -> None:
         waiting = self._waiting.get(subscription)
@@ -164,6 +164,10 @@ class Wakeups:
         if subscription in self._waiting:
             self.wake(subscription, len(self._waiting[subscription]))
 
+    def waited_for(self) -> list[int]:
+        """The subscriptions that somebody waits on."""
+        return list(self._waiting)
+
     def wake_everybody(self) -> None:
         for subscription in list(self._waiting):
             self.wake_all(subscription)
@@ -175,7 +179,7 @@ class Wakeups:
                 self.wake(subscription.number, 1)
             elif subscription.lanes_of_others:
                 self._wake_holders(subscription)
-            self._set_alarm(subscription, self._engine.now())
+            self._set_alarm(subscription)
 
     def _wake_holders(self, subscription: Subscription) -> None:
         """What is ready is another's: all look once. Two who may not have it must not wake each other for ever."""
@@ -186,14 +190,19 @@ class Wakeups:
 
     # ------------------------------------------------------------------ alarms
 
-    def _set_alarm(self, subscription: Subscription, now: int) -> None:
+    def _set_alarm(self, subscription: Subscription) -> None:
         """There are waiters: ring when the subscription next has something due."""
         due, known = subscription.timers.next_due(), self._alarms.get(subscription.number)
         if due >= FOREVER or (known is not None and known.due <= due):
             return
         self._drop_alarm(subscription.number)
-        alarm = self._engine.clock.alarm(max(due, now + MOMENT), partial(self._ring, subscription.number))
-        self._alarms[subscription.number] = NextDue(due, alarm)
+        clock = self._engine.clocks.of_topic(subscription.topic_name)
+        if due <= clock.now():
+            clock = self._engine.clock  # one of its own may stand still
+            at = clock.now() + MOMENT
+        else:
+            at = due
+        self._alarms[subscription.number] = NextDue(due, clock.alarm(at, partial(self._ring, subscription.number)))
 
     def _ring(self, subscription: int) -> None:
         del self._alarms[subscription]

@@ -181,8 +181,8 @@ def test_a_shared_publish_that_a_thread_loses_is_never_called_durable(monkeypatc
     queue.register_topic("topic")
     real = queue.engine.decide
 
-    def interrupted(command: Any) -> Any:
-        answer = real(command)
+    def interrupted(command: Any, *about: Any) -> Any:
+        answer = real(command, *about)
         lose_everything(journal, queue.engine)
         return answer
 

@@ -6,7 +6,7 @@ what was wrong with the form but never what would have been right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.doors.azure.accounts import Account, Accounts
@@ -25,8 +25,9 @@ _POLICIES_SINCE = "2025-07-05"  # the first version in which a token is enough f
 
 
 class Gatekeeper:
-    def __init__(self, accounts: Accounts, *, secure: bool, bearer: bool) -> None:
+    def __init__(self, accounts: Accounts, *, wall: Callable[[], int], secure: bool, bearer: bool) -> None:
         self.accounts = accounts
+        self._wall = wall  # what clients date their requests by
         self.secure = secure  # the door speaks TLS
         self._bearer = bearer and secure
 
@@ -41,7 +42,8 @@ class Gatekeeper:
     def admit(self, call: Call, operation: Operation, now: int, policies: Mapping[str, Policy]) -> Mapping[str, Any]:
         """The claims of a bearer token, or none; AzureError if the call may not pass.
 
-        `policies`: those of the queue, by id, for a call that names one.
+        `now`: in the time of the account, for what ends. `policies`: those of the queue, by id, for a call that names
+        one.
         """
         account = self.account_of(call)
         authorization = call.request.header("authorization")
@@ -63,7 +65,7 @@ class Gatekeeper:
             if self._bearer and not authorization and call.version >= "2019-12-12":
                 raise refused("No credentials were given.")
             raise not_authentic("Credentials are missing, of an unknown kind, or of more than one kind.")
-        check_shared_key(call, account, credentials.strip(), lite=scheme == "SharedKeyLite", now=now)
+        check_shared_key(call, account, credentials.strip(), lite=scheme == "SharedKeyLite", now=self._wall())
         if operation is Operation.GET_USER_DELEGATION_KEY:
             raise not_authentic("Only a signed-in user can ask for a user delegation key.")
         return _CLAIMS

@@ -87,7 +87,7 @@ class Messages:
         except UnavailableError:  # the server stops: who waits for a message gets none
             if not wait:
                 raise
-        return Reply(200, get_answer(deliveries, self._queue.clock.now() + seconds * SECOND))
+        return Reply(200, get_answer(deliveries, self._queue.clock_of(place.topic).now() + seconds * SECOND))
 
     async def peek(self, call: Call) -> Reply:
         most = _count(call)

@@ -38,8 +38,8 @@ from penstock.doors.azure.queues import Queues
 from penstock.doors.azure.service import Service
 from penstock.doors.consumers import Consumer, Consumers
 from penstock.doors.port import join_address
-from penstock.doors.resources import parts_of
-from penstock.engine.port import Queue, SubscriptionMetadata
+from penstock.doors.resources import parts_of, topic_name
+from penstock.engine.port import Clock, Queue, SubscriptionMetadata
 from penstock.errors import PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import host_of, is_loopback
@@ -81,6 +81,7 @@ class AzureDoor:
         self.counts: Counter[str] = Counter()  # refusals, by the vendor's code
         self._host, self._port, self._log, self._options = host, port, log, options
         self._accounts = accounts
+        self._queue = queue
         self._now = queue.clock.wall
         secure = options.tls_cert is not None
         self._scheme = "https" if secure else "http"
@@ -94,7 +95,7 @@ class AzureDoor:
             poll_seconds=options.poll_seconds,
         )
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
-        self._gate = Gatekeeper(accounts, secure=secure, bearer=options.oauth == "basic")
+        self._gate = Gatekeeper(accounts, wall=self._now, secure=secure, bearer=options.oauth == "basic")
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = HttpLimits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
@@ -216,7 +217,7 @@ class AzureDoor:
             self._check_local(call)
         else:
             policies = await self._policies(call) if "si" in call.parameters else {}
-            claims = self._gate.admit(call, operation, self._now(), policies)
+            claims = self._gate.admit(call, operation, self._clock_of(call).wall(), policies)
         # How long a client will wait for the answer: every operation takes it, and none here is that slow.
         if "timeout" in call.parameters and not 1 <= call.integer("timeout", 1) <= _TIMEOUT_MAX:
             raise out_of_range("timeout", call.parameters["timeout"], 1, _TIMEOUT_MAX)
@@ -225,6 +226,10 @@ class AzureDoor:
         if call.secondary and operation not in READS and operation is not Operation.PREFLIGHT:
             raise AzureError("InsufficientAccountPermissions")
         return operation, claims
+
+    def _clock_of(self, call: Call) -> Clock:
+        """Signatures and tokens end in the time of the account's project."""
+        return self._queue.clock_of(topic_name(self._accounts.project_of(call.account), call.queue))
 
     def _check_local(self, call: Call) -> None:
         """The dialect asks for no credentials, so only this machine may call, and no page in its browser."""

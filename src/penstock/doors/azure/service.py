@@ -24,6 +24,7 @@ from penstock.doors.azure.properties import (
     write_properties,
 )
 from penstock.doors.azure.queues import Queues, metadata_headers, read_metadata
+from penstock.doors.resources import topic_name
 from penstock.engine.port import Queue
 
 PAGE = 5000
@@ -80,7 +81,8 @@ class Service:
         if account is None:
             raise AzureError("ResourceNotFound")
         body = read(call.request.body, "KeyInfo")
-        return Reply(200, answer_key_request(account, body, claims, call.version, self._queue.clock.wall()))
+        now = self._queue.clock_of(topic_name(account.project, "")).wall()
+        return Reply(200, answer_key_request(account, body, claims, call.version, now))
 
     async def preflight(self, call: Call) -> Reply:
         return Reply(200, headers=preflight_headers(call.request, await self.cors_rules(call.account)))

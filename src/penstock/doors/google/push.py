@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from penstock.broker import facts as f
+from penstock.broker.model import SECOND
 from penstock.doors.google.endpoints import DeniedError, parse
 from penstock.doors.google.envelope import seal
 from penstock.doors.google.errors import CallError
@@ -19,7 +20,7 @@ from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.messages import Subscription
 from penstock.doors.google.tokens import Tokens
 from penstock.doors.google.topics import kept_settings
-from penstock.engine.port import Delivery, Queue, SubscriptionMetadata
+from penstock.engine.port import Delivery, Queue, SubscriptionMetadata, sleep_until
 from penstock.errors import NotFoundError, PenstockError, where
 
 ACKING = frozenset({102, 200, 201, 202, 204})
@@ -179,7 +180,8 @@ class Pusher:
         if failed:
             self._at_once = max(self._at_once // 2, AT_ONCE_MIN)
             self._pause_seconds = min(max(self._pause_seconds * 2, PAUSE_MIN_SECONDS), PAUSE_MAX_SECONDS)
-            await asyncio.sleep(self._pause_seconds)
+            clock = self._queue.clock_of(self._name)
+            await sleep_until(clock, clock.now() + int(self._pause_seconds * SECOND))
         else:
             self._at_once = min(self._at_once * 2, AT_ONCE_MAX)
             self._pause_seconds = 0.0

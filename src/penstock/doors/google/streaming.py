@@ -54,6 +54,7 @@ class StreamingPull:
         listener = Listener(self._queue, call, metadata.name, first, outstanding, holder)
         self._flow_control.open(metadata.number, outstanding)
         self._holders.add((metadata.number, holder))
+        self._queue.time.connect(metadata.number, holder, first.stream_ack_deadline_seconds)
         try:
             window = max(0, first.max_outstanding_messages)
             with self._consumers.present(metadata.name, Consumer("stream", holder, call.peer, window=window)):
@@ -61,6 +62,7 @@ class StreamingPull:
         finally:
             self._flow_control.close_one(metadata.number, outstanding)
             self._holders.discard((metadata.number, holder))
+            self._queue.time.disconnect(metadata.number, holder)
 
     def _holder(self, subscription: int, client_id: str) -> str:
         """A client that comes back under its name goes on with its keys; parallel streams have keys of their own."""

@@ -149,7 +149,7 @@ async def pull(call: Call[Project, Pull]) -> Deliveries:
         call.request.on_left = None
         work.cancel()
     seconds = known.options.lease_seconds if body.lease_seconds is None else body.lease_seconds
-    ends_at = queue.clock.now() + int(seconds * SECOND)
+    ends_at = queue.clock_of(topic.name).now() + int(seconds * SECOND)
     return Deliveries(
         [
             Delivery(
@@ -209,7 +209,7 @@ async def seek(call: Call[Project, Seek]) -> Sought:
         return _sought(preview)
     offset = topic.tail if body.to == "end" else body.offset or 0
     if body.time is not None:
-        offset = await queue.first_offset_at(topic.name, moment(body.time, "time", queue.clock.now()))
+        offset = await queue.first_offset_at(topic.name, moment(body.time, "time", queue.clock_of(topic.name).now()))
     preview = await queue.preview_seek(known.name, offset=offset)
     if not body.dry_run:
         await queue.seek_to_offset(known.name, offset)

@@ -192,7 +192,7 @@ async def _span(call: Call[Any, None], topic: TopicMetadata) -> Range:
 
 
 async def _offset_at(call: Call[Any, Any], topic: TopicMetadata, text: str, name: str) -> int:
-    return await call.queue.first_offset_at(topic.name, moment(text, name, call.queue.clock.now()))
+    return await call.queue.first_offset_at(topic.name, moment(text, name, call.queue.clock_of(topic.name).now()))
 
 
 # ---------------------------------------------------------------------- streams

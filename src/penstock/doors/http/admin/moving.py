@@ -277,7 +277,7 @@ class Move:
         return published
 
     def _publish(self, delivery: Delivery, topic: str) -> asyncio.Future[Appended]:
-        message, now = delivery.message, self._queue.clock.now()
+        message, now = delivery.message, self._queue.clock_of(self.subscription).now()
         attributes = message.attributes
         if self.choice.to is None:  # back where it came from, as it was
             attributes = self._sources.without_source(attributes)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from penstock.doors.http.admin import (
     about,
     backup,
+    clocks,
     consumers,
     deliveries,
     leases,
@@ -33,6 +34,7 @@ ROUTES: tuple[Route, ...] = (
     *statistics.ROUTES,
     *projects.ROUTES,
     *project_snapshots.ROUTES,
+    *clocks.ROUTES,
     *topics.ROUTES,
     *leases.ROUTES,
     *consumers.ROUTES,

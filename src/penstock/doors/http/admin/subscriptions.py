@@ -176,7 +176,7 @@ async def _start(call: Call[Any, Any], topic: str, start: int | str) -> int:
         return start
     if start == "beginning":
         return 0
-    at = moment(start, "start", call.queue.clock.now())
+    at = moment(start, "start", call.queue.clock_of(topic).now())
     return await call.queue.first_offset_at(topic, at)
 
 

@@ -1,0 +1,60 @@
+"""Activity: what happens in a part of the topics, and which messages somebody was given and has not answered yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from penstock.broker import facts as f
+from penstock.engine.engine import Engine, in_loop
+
+_SETTLED = (f.Acked, f.Removed, f.Returned)
+_ENDED = (f.Detached, f.Sought, f.SubscriptionDeleted)
+
+
+class Activity:
+    def __init__(self, engine: Engine, includes: Callable[[str], bool]) -> None:
+        """Belongs to the running loop, until it is closed. `includes`: whether a topic, by its name, is one of those."""
+        self._engine = engine
+        self._includes = includes
+        self.count = 0  # of the facts so far
+        self.given: dict[tuple[int, int], int] = {}  # subscription and offset -> stamp
+        self._changed = asyncio.Event()
+        self._listeners = [
+            engine.on([f.Published], in_loop(self._on_published)),
+            engine.on([f.Delivered, *_SETTLED, *_ENDED], in_loop(self._on_fact)),
+        ]
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            self._engine.off(listener)
+
+    async def goes_on(self, seconds: float) -> bool:
+        """Whether something happens to what was given within so many real seconds."""
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _on_published(self, fact: f.Published) -> None:
+        topic = self._engine.broker.state.topics.get(fact.topic)
+        self.count += topic is not None and self._includes(topic.name)
+
+    def _on_fact(self, fact: Any) -> None:
+        number = fact.subscription
+        subscription = self._engine.broker.state.subscriptions.get(number)
+        if subscription is not None and not self._includes(subscription.topic_name):
+            return
+        self.count += 1
+        if type(fact) is f.Delivered:
+            self.given.update({(number, offset): fact.stamp for offset in fact.offsets})
+        elif isinstance(fact, _SETTLED):
+            for offset in fact.offsets:
+                self.given.pop((number, offset), None)
+        else:
+            self.given = {place: stamp for place, stamp in self.given.items() if place[0] != number}
+        self._changed.set()
