@@ -314,6 +314,7 @@ def _open_azure(opening: Opening) -> Door:
 
     settings = opening.settings
     accounts = place_accounts(read_accounts(settings.azure.accounts), settings.default_project, settings.azure.projects)
+    accounts.any_name = settings.azure.any_account
     return AzureDoor(queue=opening.queue.at("azure"), accounts=accounts, **opening.common("azure"))
 
 

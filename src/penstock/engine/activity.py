@@ -15,7 +15,7 @@ _ENDED = (f.Detached, f.Sought, f.SubscriptionDeleted)
 
 class Activity:
     def __init__(self, engine: Engine, includes: Callable[[str], bool]) -> None:
-        """Belongs to the running loop, until it is closed. `includes`: whether a topic, by its name, is one of those."""
+        """Belongs to the running loop, until it is closed. `includes`: whether a topic, by name, is one of those."""
         self._engine = engine
         self._includes = includes
         self.count = 0  # of the facts so far

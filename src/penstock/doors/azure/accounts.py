@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from penstock.errors import InvalidArgumentError
 
@@ -57,12 +58,20 @@ class Accounts:
     def __init__(self, accounts: Iterable[Account], *, configured: bool) -> None:
         self._accounts = {account.name: account for account in accounts}
         self.configured = configured
+        self.any_name = False  # whoever is asked for is there, with the development key and a project of that name
 
     def __iter__(self) -> Iterator[Account]:
         return iter(self._accounts.values())
 
     def get(self, name: str) -> Account | None:
-        return self._accounts.get(name)
+        account = self._accounts.get(name)
+        if account is None and self.any_name and _is_name(name) and self.in_project(name) is None:
+            return _account_of_a_test(name)
+        return account
+
+    def __contains__(self, name: object) -> bool:
+        """Whether it was configured."""
+        return name in self._accounts
 
     def project_of(self, name: str) -> str:
         return self._accounts[name].project if name in self._accounts else name
@@ -84,8 +93,7 @@ class Accounts:
 def read_accounts(text: str | None) -> Accounts:
     """The accounts of `name:key1[:key2];other:key`, or the development account if there is no text."""
     if not text:
-        key = Key(binascii.a2b_base64(DEVELOPMENT_KEY))
-        return Accounts([Account(DEVELOPMENT_ACCOUNT, [key], development=True, public=True)], configured=False)
+        return Accounts([_development_account(DEVELOPMENT_ACCOUNT)], configured=False)
     parts = [part.strip() for part in text.split(";")]
     accounts = [_account(place, part) for place, part in enumerate(filter(None, parts), 1)]
     if not accounts or len({account.name for account in accounts}) != len(accounts):
@@ -113,9 +121,20 @@ def place_accounts(accounts: Accounts, default_project: str, projects: Sequence[
     return accounts
 
 
+def _development_account(name: str) -> Account:
+    return Account(name, [Key(binascii.a2b_base64(DEVELOPMENT_KEY))], development=True, public=True)
+
+
+_account_of_a_test = lru_cache(maxsize=1000)(_development_account)
+
+
+def _is_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and name != RESERVED and not name.endswith("-secondary")
+
+
 def _account(place: int, text: str) -> Account:
     name, *keys = text.split(":")
-    if not _NAME.fullmatch(name) or name == RESERVED or name.endswith("-secondary"):
+    if not _is_name(name):
         # What stands where the name should be may be a key.
         raise InvalidArgumentError(f"azure_accounts: account {place} needs another name: lower-case letters and digits")
     if not 1 <= len(keys) <= 2:

@@ -92,7 +92,7 @@ def read_address(call: Call, accounts: Accounts, *, prefix: int = 0) -> None:
     parts = (unquote(path) if "%" in path else path).split("/")[1 + prefix :]
     host = call.request.header("host")
     label = host[: host.find(".")].lower() if "." in host and not prefix else ""
-    if label and accounts.get(label.removesuffix(SECONDARY)) is not None:
+    if label and label.removesuffix(SECONDARY) in accounts:
         parts.insert(0, label)
     account = parts.pop(0) if parts else ""
     call.secondary = account.endswith(SECONDARY)

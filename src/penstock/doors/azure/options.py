@@ -25,6 +25,9 @@ class AzureOptions:
         "Where the queues of an account live. Without: those of the development account in default_project, "
         "those of another in the project of its name.",
     )
+    any_account: Switch = setting(
+        False, "Every account is there, with the development key and a project of its name, on this machine: for tests."
+    )
     tls_cert: File = setting(None, "Certificate, PEM; with it the door speaks TLS only.")
     tls_key: File = setting(None, "Its private key, PEM.")
     oauth: Annotated[str, one_of("off", "basic")] = setting(

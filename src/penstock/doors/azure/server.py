@@ -156,7 +156,7 @@ class AzureDoor:
 
     def name_of(self, topic: str) -> str | None:
         project, name = parts_of(topic)
-        account = self._accounts.in_project(project)
+        account = self._accounts.in_project(project) or self._accounts.get(project)
         fits = QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX and is_queue_name(name)
         return f"{self._endpoint(account)}/{name}" if account is not None and fits else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.fields import Bytes, Count, File, Port, Seconds, setting
+from penstock.fields import Bytes, Count, File, Port, Seconds, Switch, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +12,7 @@ class TextOptions:
     """Every limit ends a connection, never the server."""
 
     port: Port = setting(9123, "Text protocol.")
+    projects: Switch = setting(False, "A queue NAME@PROJECT is the queue NAME of that project: for tests.")
     unix_socket: File = setting(None, "A path where the door listens as well; made for its owner only.")
     tls_cert: File = setting(None, "Certificate, PEM; with it TCP speaks TLS only.")
     tls_key: File = setting(None, "Its private key, PEM.")

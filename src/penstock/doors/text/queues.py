@@ -34,8 +34,10 @@ class TextQueue:
     def __init__(self, name: bytes, project: str, queue: Queue, limits: TextOptions, put_back: PutBack) -> None:
         self.name = name
         self._queue = queue
-        self._topic = topic_name(project, name.decode())
-        self._subscription = subscription_name(project, name.decode())
+        place, at, other = name.decode().rpartition("@") if limits.projects else ("", "", name.decode())
+        place, project = (place, other) if at else (name.decode(), project)
+        self._topic = topic_name(project, place)
+        self._subscription = subscription_name(project, place)
         self._content_bytes_max = limits.message_bytes_max
         self._phrases: dict[tuple[int, bool], Phrases] = {}
         self.feed = Feed(queue, name, self._topic, self._subscription, limits, put_back)

@@ -84,7 +84,11 @@ class TextDoor:
 
     def name_of(self, topic: str) -> str | None:
         project, name = parts_of(topic)
-        return name if project == self._project and is_queue_name(name.encode()) else None
+        if project != self._project and self.limits.projects:
+            name = f"{name}@{project}"
+        elif project != self._project:
+            return None
+        return name if is_queue_name(name.encode()) else None
 
     def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
         return self.queues.consumers(subscription.name)

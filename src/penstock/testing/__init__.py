@@ -1,0 +1,36 @@
+"""The test kit: a server in memory for tests, whose time is an argument.
+
+    from penstock.testing import server
+
+    with server() as penstock:
+        project = penstock.project()
+        publisher = project.google_publisher()
+        ...
+        project.clock.advance(600)
+
+With pytest the same comes as fixtures (docs/testing.md). A name is loaded when it is first used: a suite that uses none
+of this does not wait for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.testing.clock import ProjectClock
+    from penstock.testing.project import Project
+    from penstock.testing.server import Server, server
+
+_HOME_OF = {"ProjectClock": "clock", "Project": "project", "Server": "server", "server": "server"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+__all__ = ["Project", "ProjectClock", "Server", "server"]

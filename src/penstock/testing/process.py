@@ -1,0 +1,69 @@
+"""The main module of a server for tests: in memory, on free ports, and gone with the process that wanted it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+WATCH_SECONDS = 1.0
+# What tests want: every account and project by name, and nothing that takes long to start or is written down.
+SETTINGS: Mapping[str, object] = {
+    "memory": True,
+    "http_port": "0",
+    "pubsub_port": "0",
+    "azure_port": "0",
+    "text_port": "0",
+    "flight_port": "off",
+    "azure_any_account": True,
+    "text_projects": True,
+    "push_allow": ["127.0.0.0/8", "::1/128"],
+    "grace_seconds": "0.1",
+}
+
+
+def main(ready_file: str, owner: str, *settings: str) -> int:
+    """`owner`: the process after which this one ends as well. Further settings are NAME=VALUE."""
+    from functools import partial
+
+    from penstock.assembly import open_parts
+    from penstock.errors import InvalidArgumentError
+    from penstock.logs import set_up_logging
+    from penstock.server import EXIT_USAGE, run
+    from penstock.settings import load_settings
+
+    given = dict(each.split("=", 1) for each in settings)
+    try:
+        chosen = load_settings(flags={**SETTINGS, "ready_file": ready_file, **given}, environment={})
+    except InvalidArgumentError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return EXIT_USAGE
+    set_up_logging(chosen)
+    threading.Thread(target=_watch, args=(int(owner), ready_file), daemon=True).start()
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        return run(chosen, partial(open_parts), out=nowhere)
+
+
+def _watch(owner: int, ready_file: str) -> None:
+    """A process that was killed has stopped nothing: nobody would ever end this one."""
+    never = threading.Event()
+    while _lives(owner):
+        never.wait(WATCH_SECONDS)
+    Path(ready_file).unlink(missing_ok=True)
+    os._exit(0)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,143 @@
+"""A project for one test: clients that are ready to use, its time, its first topics, and what happened in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.admin.client import path_of
+from penstock.errors import InvalidArgumentError
+from penstock.testing.clock import ProjectClock
+
+if TYPE_CHECKING:
+    from penstock.testing.server import Server
+    from penstock.text import Client as TextClient
+
+DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+STORIES_MAX = 50  # messages whose story is told
+
+
+class Project:
+    def __init__(self, server: Server, name: str) -> None:
+        self.server = server
+        self.name = name
+        self.clock = ProjectClock(server.admin, name)
+        self._open = ExitStack()
+
+    def __repr__(self) -> str:
+        return f"<Project {self.name}>"
+
+    def close(self) -> None:
+        """Close the clients that were made here."""
+        self._open.close()
+
+    # ------------------------------------------------------------------ names
+
+    def topic(self, name: str) -> str:
+        return f"projects/{self.name}/topics/{name}"
+
+    def subscription(self, name: str) -> str:
+        return f"projects/{self.name}/subscriptions/{name}"
+
+    def text_queue(self, name: str) -> str:
+        """What a client of the text protocol calls a queue of this project."""
+        return f"{name}@{self.name}"
+
+    @property
+    def connection_string(self) -> str:
+        """For Azure's clients: the account of this project."""
+        endpoint = f"http://{self.server['azure']}/{self.name}"
+        account = f"AccountName={self.name};AccountKey={DEVELOPMENT_KEY}"
+        return f"DefaultEndpointsProtocol=http;{account};QueueEndpoint={endpoint};"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What clients read from the environment, for programs that a test starts or cannot hand a client to."""
+        return {
+            "PUBSUB_EMULATOR_HOST": self.server["pubsub"],
+            "PUBSUB_PROJECT_ID": self.name,
+            "GOOGLE_CLOUD_PROJECT": self.name,
+            "AZURE_STORAGE_CONNECTION_STRING": self.connection_string,
+            "PENSTOCK_ADDRESS": self.server["http"],
+            "PENSTOCK_PROJECT": self.name,
+        }
+
+    # ------------------------------------------------------------------ clients
+
+    def google_publisher(self, **options: Any) -> Any:
+        """google.cloud.pubsub_v1.PublisherClient."""
+        from google.cloud import pubsub_v1
+        from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+
+        client = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=self._channel()), **options)
+        self._open.callback(client.stop)
+        return client
+
+    def google_subscriber(self, **options: Any) -> Any:
+        """google.cloud.pubsub_v1.SubscriberClient."""
+        from google.cloud import pubsub_v1
+        from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+        client = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=self._channel()), **options)
+        self._open.callback(client.close)
+        return client
+
+    def _channel(self) -> Any:
+        import grpc
+
+        return self._open.enter_context(grpc.insecure_channel(self.server["pubsub"]))
+
+    def azure_queue_service(self, **options: Any) -> Any:
+        """azure.storage.queue.QueueServiceClient."""
+        from azure.storage.queue import QueueServiceClient
+
+        return self._open.enter_context(QueueServiceClient.from_connection_string(self.connection_string, **options))
+
+    def text_client(self) -> TextClient:
+        """penstock.text.Client; its queues are named by `text_queue`."""
+        from penstock.text import Client
+
+        return self._open.enter_context(Client(self.server["text"]))
+
+    # ------------------------------------------------------------------ what there is
+
+    def seed(self, file: str | os.PathLike[str]) -> None:
+        """Make the topics, subscriptions, queues and first messages of a seed file in this project."""
+        from penstock.seeding.files import read_seed
+
+        source = read_seed(str(Path(file)), os.environ)
+        try:
+            self.server.admin.post("/topology", {**source.document, "project": self.name})
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(source.located(error.message)) from None
+
+    def topics(self) -> Iterator[dict[str, Any]]:
+        return self.server.admin.pages("/topics", "topics", project=self.name)
+
+    def subscriptions(self) -> Iterator[dict[str, Any]]:
+        return self.server.admin.pages("/subscriptions", "subscriptions", project=self.name)
+
+    def story(self) -> str:
+        """What happened to the messages of this project, for people: the last of each topic."""
+        lines = [f"Project {self.name} at {self.clock.now:%Y-%m-%d %H:%M:%S} UTC"]
+        for topic in self.topics():
+            lines += self._story_of(topic)
+        for each in self.subscriptions():
+            waiting, leased = each["backlog_messages"], each["in_flight_messages"]
+            lines.append(f"  subscription {each['id']}: {waiting} not acked, {leased} of them with a consumer")
+        return "\n".join(lines if len(lines) > 1 else [*lines, "  nothing is in it"])
+
+    def _story_of(self, topic: dict[str, Any]) -> Iterator[str]:
+        admin, path = self.server.admin, path_of("topics", topic["name"], "messages")
+        yield f"  topic {topic['id']}: {topic['next_offset']} published, {topic['messages']} kept"
+        page = admin.get(path, **{"from": -STORIES_MAX, "max": STORIES_MAX})
+        for message in page["messages"]:
+            shown = message.get("data", message.get("data_base64", ""))
+            yield f"    {message['offset']}: {shown[:60]!r} {message['attributes'] or ''}".rstrip()
+            events = admin.get(f"{path}/{message['offset']}/story")["events"]
+            for event, following in zip(events, [*events[1:], None], strict=True):
+                if following is None or event["kind"] != "extended" or following["kind"] != "extended":
+                    yield f"      {event['at'][11:23]} {event['sentence']}"
