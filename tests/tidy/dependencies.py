@@ -20,6 +20,7 @@ EXTRAS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("penstock", "doors", "flight"): ("flight",),
     ("penstock", "commands", "parquet"): ("flight",),
     ("penstock", "spark"): ("spark", "delta"),
+    ("penstock", "testing"): ("test",),
     ("pyspark_penstock",): ("spark",),
 }
 DISTRIBUTIONS = {"google": "protobuf"}  # where the name of an import is not that of its package

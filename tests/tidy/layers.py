@@ -40,6 +40,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
     "admin": {"errors"},  # a client: it reaches the server as everybody's programs do
+    "testing": {"errors", "admin", "text", "seeding"},  # a client, and what starts a server for it
+    "testing/process": BELOW_ASSEMBLY | {"assembly", "logs", "server"},  # the main module of that server
     "memory": set(),
     "banner": {"doors", "settings", "wording"},
     "logs": {"settings", "wire"},

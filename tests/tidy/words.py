@@ -33,8 +33,11 @@ BANNED_CALLS = {
     "time.sleep": "wait for what you wait for, with a timeout",
     "yaml.load": "it builds anything the text names",
 }
-# Whose work is to start a program: it asks each Java for its version. The server never imports it.
-EXCEPTIONS = {("spark", "java"): "no subprocess"}
+# Whose work is to start a program: the one asks each Java for its version. The server imports neither.
+EXCEPTIONS = {
+    ("spark", "java"): "no subprocess",
+    ("testing", "server"): "no subprocess",  # the test kit starts the server
+}
 
 NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

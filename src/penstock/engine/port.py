@@ -97,6 +97,9 @@ class TimeControl(Protocol):
     def release(self, namespace: str, *, catch_up: bool = False, pace: Pace = PACE) -> Awaitable[Time]:
         """Run on from where it is. `catch_up`: go to the server's time first, and be one with it from then on."""
 
+    def forget(self, namespace: str) -> Awaitable[None]:
+        """Nothing is left of a namespace: whoever uses its names next begins with the server's time."""
+
     def automate(self, namespace: str, idle_seconds: float = IDLE_SECONDS, pace: Pace = PACE) -> Awaitable[Time]:
         """Stand still, and skip to the next moment that somebody waits for whenever nobody is busy."""
 

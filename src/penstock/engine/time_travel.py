@@ -115,10 +115,7 @@ class TimeTravel:
                 await self._move(namespace, clock, self._engine.now(), pace)
             clock.run()
         if catch_up:
-            self._kept.pop(namespace, None)
-            del self._engine.own_clocks[namespace]
-            self._wake(namespace)
-            await self._loop.run(lambda broker, _: broker.remove_document(DOCUMENTS, namespace))
+            await self.forget(namespace)
         return await self.show(namespace)
 
     async def automate(self, namespace: str, idle_seconds: float = IDLE_SECONDS, pace: Pace = PACE) -> Time:
@@ -129,6 +126,15 @@ class TimeTravel:
         skipping = self._skip(namespace, idle_seconds, pace)
         self._automatic[namespace] = asyncio.get_running_loop().create_task(skipping)
         return await self.show(namespace)
+
+    async def forget(self, namespace: str) -> None:
+        """Nothing is left of a namespace: whoever uses its names next begins with the server's time."""
+        self._end_automatic(namespace)
+        self._kept.pop(namespace, None)
+        self._locks.pop(namespace, None)
+        if self._engine.own_clocks.pop(namespace, None) is not None:
+            self._wake(namespace)
+            await self._loop.run(lambda broker, _: broker.remove_document(DOCUMENTS, namespace))
 
     def close(self) -> None:
         for namespace in list(self._automatic):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.admin.client import path_of
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, UnavailableError
 from penstock.testing.clock import ProjectClock
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from penstock.text import Client as TextClient
 
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-STORIES_MAX = 50  # messages whose story is told
+STORIES_MAX = 50  # messages of a topic whose story is told
+GOOGLE, AZURE = "google-cloud-pubsub", "azure-storage-queue"  # the packages of the vendors' clients
 
 
 class Project:
@@ -33,6 +35,11 @@ class Project:
     def close(self) -> None:
         """Close the clients that were made here."""
         self._open.close()
+
+    def end(self) -> None:
+        """Close the clients, and remove all that is in the project."""
+        self.close()
+        self.server.admin.delete(path_of("projects", self.name))
 
     # ------------------------------------------------------------------ names
 
@@ -69,32 +76,27 @@ class Project:
 
     def google_publisher(self, **options: Any) -> Any:
         """google.cloud.pubsub_v1.PublisherClient."""
-        from google.cloud import pubsub_v1
-        from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
-
-        client = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=self._channel()), **options)
+        transports = _vendor("google.pubsub_v1.services.publisher.transports", GOOGLE)
+        transport = transports.PublisherGrpcTransport(channel=self._channel())
+        client = _vendor("google.cloud.pubsub_v1", GOOGLE).PublisherClient(transport=transport, **options)
         self._open.callback(client.stop)
         return client
 
     def google_subscriber(self, **options: Any) -> Any:
         """google.cloud.pubsub_v1.SubscriberClient."""
-        from google.cloud import pubsub_v1
-        from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
-
-        client = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=self._channel()), **options)
+        transports = _vendor("google.pubsub_v1.services.subscriber.transports", GOOGLE)
+        transport = transports.SubscriberGrpcTransport(channel=self._channel())
+        client = _vendor("google.cloud.pubsub_v1", GOOGLE).SubscriberClient(transport=transport, **options)
         self._open.callback(client.close)
         return client
 
     def _channel(self) -> Any:
-        import grpc
-
-        return self._open.enter_context(grpc.insecure_channel(self.server["pubsub"]))
+        return self._open.enter_context(_vendor("grpc", GOOGLE).insecure_channel(self.server["pubsub"]))
 
     def azure_queue_service(self, **options: Any) -> Any:
         """azure.storage.queue.QueueServiceClient."""
-        from azure.storage.queue import QueueServiceClient
-
-        return self._open.enter_context(QueueServiceClient.from_connection_string(self.connection_string, **options))
+        kind = _vendor("azure.storage.queue", AZURE).QueueServiceClient
+        return self._open.enter_context(kind.from_connection_string(self.connection_string, **options))
 
     def text_client(self) -> TextClient:
         """penstock.text.Client; its queues are named by `text_queue`."""
@@ -141,3 +143,11 @@ class Project:
             for event, following in zip(events, [*events[1:], None], strict=True):
                 if following is None or event["kind"] != "extended" or following["kind"] != "extended":
                     yield f"      {event['at'][11:23]} {event['sentence']}"
+
+
+def _vendor(module: str, package: str) -> Any:
+    """A module of a vendor's client, which the test brings along."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UnavailableError(f"This client needs a package: pip install {package}") from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Route
+from penstock.doors.http.admin.calls import Call, Route, project_name
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count
-from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, parts_of
+from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, parts_of, project_of
 
 
 class ProjectRecord(msgspec.Struct):
@@ -42,4 +45,21 @@ async def list_projects(call: Call[Paging, None]) -> ProjectPage:
     return ProjectPage(*page)
 
 
-ROUTES = (Route("GET", "/projects", list_projects, "Projects.", ProjectPage, Paging),)
+async def delete_project(call: Call[Any, None]) -> None:
+    """Its topics, subscriptions and snapshots with all messages, and its clock; schemas and accounts stay."""
+    project, queue = project_name(call.path["project"]), call.queue
+    subscriptions = [each.name for each in await queue.subscriptions() if project_of(each.name) == project]
+    snapshots = [each.name for each in await queue.snapshots() if project_of(each.name) == project]
+    topics = [each.name for each in await queue.topics() if project_of(each.name) == project]
+    await asyncio.gather(  # all are decided before any is waited for
+        *[queue.delete_subscription(name) for name in subscriptions],
+        *[queue.delete_snapshot(name) for name in snapshots],
+        *[queue.delete_topic(name) for name in topics],
+    )
+    await queue.time.forget(project)
+
+
+ROUTES = (
+    Route("GET", "/projects", list_projects, "Projects.", ProjectPage, Paging),
+    Route("DELETE", "/projects/{project}", delete_project, "All that is in a project."),
+)
