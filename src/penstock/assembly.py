@@ -281,6 +281,7 @@ def _open_http(opening: Opening) -> Door:
             settings.backup_folder,
             opening.seeding(),
             _decoder(queue),
+            settings.testing,
         ),
         **opening.common("http"),
     )

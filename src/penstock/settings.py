@@ -86,6 +86,9 @@ class Settings:
     )
     log_format: Annotated[str, one_of("text", "json")] = setting("text", "json gives one object a line.")
     log_requests: Switch = setting(False, "Log every request: door, verb, resource, result, microseconds.")
+    testing: Switch = setting(
+        False, "For tests: the admin API can set time and faults. Never for a server whose data matters."
+    )
     grace_seconds: Seconds = setting(10, "To finish requests when stopping.")
     # The doors, each by the name of its section.
     pubsub: GoogleOptions = field(default_factory=GoogleOptions)

@@ -140,8 +140,8 @@ class MessageQueue:
             self._housekeep()
         return self.engine
 
-    def _time_of(self, *about: str) -> commands.Now:
-        return self.engine.clocks.of(*about).now
+    def _time_of(self, name: str) -> commands.Now:
+        return self.engine.clocks.of(name).now
 
     def _time_at(self, receipts: Sequence[str]) -> commands.Now:
         return self.engine.clocks.of_receipts(receipts).now
@@ -171,11 +171,8 @@ class MessageQueue:
             chosen = options
         else:
             chosen = subscription_options({**named(options or {}), **more})
-        return self._run(
-            lambda broker, now: commands.create_subscription(broker, now, subscription_name, topic_name, chosen),
-            subscription_name,
-            topic_name,
-        )
+        names = (subscription_name, topic_name)
+        return self._run(lambda broker, now: commands.create_subscription(broker, now, *names, chosen), *names)
 
     def delete_subscription(self, subscription_name: str) -> None:
         self._run(lambda broker, _: broker.delete_subscription(subscription_name))
@@ -247,8 +244,7 @@ class MessageQueue:
             raise InvalidArgumentError(f"Ack deadline must be between 0 and {ACK_DEADLINE_MAX_SECONDS} seconds")
 
         def steps(broker: Broker) -> commands.Steps[Settled]:
-            extend, now = partial(broker.extend, seconds=seconds), self._time_at([ack_id])
-            return commands.settle(extend, now, [ack_id])
+            return commands.settle(partial(broker.extend, seconds=seconds), self._time_at([ack_id]), [ack_id])
 
         _one(self._drive(steps))
 
@@ -283,8 +279,8 @@ class MessageQueue:
         return self._drive(lambda broker: commands.first_offset_at(broker, self._time_of(topic_name), topic_name, at))
 
     def seek_to_offset(self, subscription_name: str, offset: int) -> None:
-        now = self._time_of(subscription_name)
-        self._drive(lambda broker: commands.seek_to_offset(broker, now, subscription_name, offset))
+        name, now = subscription_name, self._time_of(subscription_name)
+        self._drive(lambda broker: commands.seek_to_offset(broker, now, name, offset))
 
     def seek_to_time(self, subscription_name: str, at: int) -> None:
         """Messages published before `at` (nanoseconds since 1970) count as acked, kept later ones do not."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import struct
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from traceback import extract_tb
 from types import MappingProxyType
@@ -36,6 +34,7 @@ from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.engine.clock import Clock, ManualClock, SystemClock
 from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps, housekeep
 from penstock.engine.commits import Commits
+from penstock.engine.drawing import drawn_numbers
 from penstock.engine.lease_origins import LeaseOrigins
 from penstock.engine.namespaces import Clocks, NamespaceOf, no_namespace
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
@@ -49,7 +48,6 @@ T = TypeVar("T")
 log = logging.getLogger("penstock")
 
 PACKAGE = Path(__file__).parent.parent
-DRAWN_AT_ONCE = 256
 Answer: TypeAlias = Block | int | None  # to the question of a step
 Listener: TypeAlias = Callable[..., None]
 
@@ -73,7 +71,7 @@ class Engine:
         self.own_clocks = self.clocks.own
         self.moved = False  # the clock was moved by hand: what depends on the time is looked at before the next answer
         if isinstance(self.clock, ManualClock):
-            self.clock.followers.append(self._on_move)
+            self.clock.followers.append(self.look_again)
         self.journal = journal
         self.lock = threading.RLock()
         draw = draw or drawn_numbers().__next__
@@ -263,14 +261,12 @@ class Engine:
     def is_tick_due(self) -> bool:
         """Whether housekeeping is to be done now, by whoever asks."""
         now = self.now()
-        if self.moved:
-            self.look_again()
         if now < self._tick_at:
             return False
         with self.lock:
             if now < self._tick_at or self.closed or self.commits.stalled is not None:
                 return False
-            self._tick_at = now + TICK
+            self.moved, self._tick_at = False, now + TICK
             if now >= self._resource_tick_at:
                 self._resource_tick_at = now + RESOURCE_TICK
                 try:
@@ -302,15 +298,10 @@ class Engine:
             counted = statistics(self.broker, self.commits.meter, self.oldest, self.clocks.time_of)
             return counted._replace(internal_errors=self.internal_errors)
 
-    # ------------------------------------------------------------------ a clock that was moved
-
-    def _on_move(self) -> None:
-        self.moved = True
-
     def look_again(self) -> None:
         """Housekeeping is due, and retention as well, however short the time since the last look."""
         with self.lock:
-            self.moved, self._tick_at, self._resource_tick_at = False, 0, 0
+            self.moved, self._tick_at, self._resource_tick_at = True, 0, 0
             for topic in self.broker.state.topics.values():
                 topic.trim_at = 0
 
@@ -408,10 +399,3 @@ def _place(error: Exception) -> str:
     frames = [each for each in extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(PACKAGE)]
     where = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "unknown"
     return f"{where} {type(error).__name__}"
-
-
-def drawn_numbers() -> Iterator[int]:
-    """Numbers from 1 to 2^63 - 1 that nobody can guess, read from the system many at a time. For one thread at once."""
-    while True:
-        for (number,) in struct.iter_unpack("Q", os.urandom(8 * DRAWN_AT_ONCE)):
-            yield number >> 1 or 1

@@ -12,6 +12,7 @@ WATCH_SECONDS = 1.0
 # What tests want: every account and project by name, and nothing that takes long to start or is written down.
 SETTINGS: Mapping[str, object] = {
     "memory": True,
+    "testing": True,
     "http_port": "0",
     "pubsub_port": "0",
     "azure_port": "0",

@@ -14,7 +14,7 @@ from penstock.doors.port import Condition
 from penstock.doors.resources import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, full_name
 from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.engine.statistics import Statistics
-from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from penstock.wire.http1 import Request
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ class Context:
     backup_folder: str | None = None  # below it the server writes backups
     topologies: Topologies | None = None
     decoder: Decoder | None = None
+    testing: bool = False  # it is a server for tests, whose time may be moved
     consumers: Consumers = field(init=False)  # those who pull through this API
 
     def __post_init__(self) -> None:
@@ -121,6 +122,10 @@ class Call(Generic[Q, B]):
         if self.context.live is None:
             raise UnavailableError("This server takes no samples and moves nothing")
         return self.context.live
+
+    def check_testing(self) -> None:
+        if not self.context.testing:
+            raise FailedPreconditionError("This is for servers of tests only, which are started with --testing")
 
     @property
     def project(self) -> str:

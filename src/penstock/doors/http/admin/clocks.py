@@ -1,4 +1,7 @@
-"""The time of a project: shown, stopped, moved forward and let go. Other projects do not notice."""
+"""The time of a project: shown, stopped, moved forward and let go. Other projects do not notice.
+
+Only on a server that was started for tests: what is gone by retention does not come back.
+"""
 
 from __future__ import annotations
 
@@ -69,11 +72,13 @@ async def show_clock(call: Call[Any, None]) -> ClockRecord:
 
 
 async def freeze(call: Call[Any, FreezeBody]) -> ClockRecord:
+    call.check_testing()
     at = moment(call.body.at, "at", await _now(call)) if call.body.at else None
     return _record(call, await call.queue.time.freeze(_project(call), at, _pace(call.body)))
 
 
 async def advance(call: Call[Any, AdvanceBody]) -> ClockRecord:
+    call.check_testing()
     body, time = call.body, call.queue.time
     if (body.seconds is None) == (not body.to):
         raise InvalidArgumentError("Give seconds or to, one of the two")
@@ -82,11 +87,13 @@ async def advance(call: Call[Any, AdvanceBody]) -> ClockRecord:
 
 
 async def release(call: Call[Any, ReleaseBody]) -> ClockRecord:
+    call.check_testing()
     released = call.queue.time.release(_project(call), catch_up=call.body.catch_up, pace=_pace(call.body))
     return _record(call, await released)
 
 
 async def automate(call: Call[Any, AutomaticBody]) -> ClockRecord:
+    call.check_testing()
     automated = call.queue.time.automate(_project(call), call.body.idle_seconds, _pace(call.body))
     return _record(call, await automated)
 

@@ -47,6 +47,7 @@ async def list_projects(call: Call[Paging, None]) -> ProjectPage:
 
 async def delete_project(call: Call[Any, None]) -> None:
     """Its topics, subscriptions and snapshots with all messages, and its clock; schemas and accounts stay."""
+    call.check_testing()
     project, queue = project_name(call.path["project"]), call.queue
     subscriptions = [each.name for each in await queue.subscriptions() if project_of(each.name) == project]
     snapshots = [each.name for each in await queue.snapshots() if project_of(each.name) == project]
