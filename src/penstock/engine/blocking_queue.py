@@ -190,7 +190,6 @@ class MessageQueue:
     ) -> list[str]:
         """Publish messages, all or none; their ids. An id handed in is ignored, the queue gives its own."""
         drafts = [_draft(message) for message in messages]
-
         if self.engine.is_tick_due():
             self._housekeep()
         appended, number = self.engine.publish(topic_name, drafts, once)

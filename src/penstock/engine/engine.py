@@ -46,7 +46,6 @@ from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
 T = TypeVar("T")
 log = logging.getLogger("penstock")
-
 PACKAGE = Path(__file__).parent.parent
 Answer: TypeAlias = Block | int | None  # to the question of a step
 Listener: TypeAlias = Callable[..., None]
