@@ -1,0 +1,140 @@
+"""The pytest plugin, in runs of pytest of its own; and the examples of docs/testing.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tests.server_process import ROOT, clean_environment
+
+SECONDS = 300.0  # only a failing test waits so long
+GUIDE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+
+
+def run(folder: Path, tests: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_it.py").write_text(tests, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:schemathesis\n", encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments, "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=clean_environment(),
+        check=False,
+    )
+
+
+SHARED = """
+import json, os, pathlib
+import pytest
+
+@pytest.mark.parametrize("number", range(6))
+def test_each_has_a_project_of_its_own(number, penstock, penstock_project, penstock_clock):
+    assert "PUBSUB_EMULATOR_HOST" not in os.environ
+    assert list(penstock_project.topics()) == []
+    penstock.admin.post("/topics", {"name": "orders", "project": penstock_project.name})
+    penstock_clock.freeze("2000-01-01T00:00:00Z") if number < 0 else penstock_clock.advance(days=number)
+    record = [penstock.pid, penstock_project.name, os.getpid()]
+    pathlib.Path(f"seen-{number}.json").write_text(json.dumps(record))
+
+def test_variables_are_set_where_they_are_asked_for(penstock_project, penstock_environment):
+    assert os.environ["PUBSUB_PROJECT_ID"] == penstock_project.name
+    assert os.environ["AZURE_STORAGE_CONNECTION_STRING"] == penstock_project.connection_string
+"""
+
+
+def test_workers_share_a_server_and_no_project(tmp_path: Path) -> None:
+    done = run(tmp_path, SHARED, "-n", "2")
+    assert "7 passed" in done.stdout, done.stdout + done.stderr
+    seen = [json.loads(each.read_text()) for each in tmp_path.glob("seen-*.json")]
+    assert len({server for server, _, _ in seen}) == 1
+    assert len({project for _, project, _ in seen}) == 6
+    assert len({worker for _, _, worker in seen}) == 2
+    _wait_for_end_of(seen[0][0])
+
+
+def _wait_for_end_of(pid: int) -> None:
+    """It ends after the run that it was for."""
+    never = threading.Event()
+    for _ in range(int(SECONDS * 20)):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        never.wait(0.05)
+    raise AssertionError("the server is still there")
+
+
+FAILING = """
+import pytest
+
+@pytest.mark.penstock(seed="orders.toml")
+def test_it_fails(penstock, penstock_project):
+    admin, project = penstock.admin, penstock_project.name
+    (subscription,) = penstock_project.subscriptions()
+    pulled = admin.post("/subscriptions/billing/pull", {"max_messages": 1}, project=project)
+    penstock_project.clock.advance(60)
+    assert pulled == "what it was"
+
+def test_it_passes(penstock_project):
+    assert list(penstock_project.topics()) == []
+"""
+SEED = """
+[[topics]]
+name = "orders"
+messages = ["order 1"]
+
+[[subscriptions]]
+name = "billing"
+topic = "orders"
+ack_deadline_seconds = 30
+"""
+
+
+def test_a_test_that_fails_tells_what_happened_to_its_messages(tmp_path: Path) -> None:
+    (tmp_path / "orders.toml").write_text(SEED, encoding="utf-8")
+    done = run(tmp_path, FAILING)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    _, _, told = done.stdout.partition("messages of its project")
+    for line in (
+        r"Project test-[0-9a-f]+ at ",
+        r"topic orders: 1 published, 1 kept",
+        r"0: 'order 1'",
+        r"Published\.",
+        r"Delivered to billing through the http door",
+        r"Its lease in billing ran out",
+        r"subscription billing: 1 not acked, 0 of them with a consumer",
+    ):
+        assert re.search(line, told), (line, told)
+
+
+def test_a_seed_that_is_wrong_says_where(tmp_path: Path) -> None:
+    (tmp_path / "orders.toml").write_text("[[topics]]\nname = 5\n", encoding="utf-8")
+    done = run(tmp_path, FAILING, "-k", "fails")
+    assert "orders.toml, line 2" in done.stdout, done.stdout
+
+
+def test_the_guide_is_true(tmp_path: Path) -> None:
+    example, _, plain = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[:3]
+    (tmp_path / "plain.py").write_text(plain, encoding="utf-8")
+    tests = f"{example}\ndef test_plain():\n    exec(open('plain.py').read(), {{}})\n"
+    done = run(tmp_path, tests)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_suite_that_does_not_use_it_imports_none_of_it(tmp_path: Path) -> None:
+    tests = """
+import sys
+
+def test_nothing_is_loaded():
+    loaded = {name for name in sys.modules if name.startswith("penstock")}
+    assert loaded <= {"penstock", "penstock.testing", "penstock.testing.plugin"}, loaded
+"""
+    done = run(tmp_path, tests)
+    assert "1 passed" in done.stdout, done.stdout
