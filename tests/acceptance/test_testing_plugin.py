@@ -18,7 +18,9 @@ GUIDE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 def run(folder: Path, tests: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(tests, encoding="utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:schemathesis\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:schemathesis\n", encoding="utf-8"
+    )
     return subprocess.run(
         [sys.executable, "-m", "pytest", *arguments, "."],
         cwd=folder,
