@@ -74,7 +74,7 @@ class Harness:
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     folder = tmp_path_factory.mktemp("openapi")
-    with ServerProcess(folder, f"--data={folder / 'data'}", doors=["http", "text", "azure"]) as server:
+    with ServerProcess(folder, f"--data={folder / 'data'}", "--testing", doors=["http", "text", "azure"]) as server:
         yield Harness(server.addresses["http"], folder)
 
 
@@ -97,6 +97,7 @@ def test_every_route_answers_what_it_declares(ask: Harness) -> None:
     subscriptions(ask)
     queues_and_snapshots(ask)
     projects(ask)
+    clocks(ask)
     moves(ask)
     the_server(ask)
     errors(ask)
@@ -162,6 +163,18 @@ def projects(ask: Harness) -> None:
     ask("GET", f"{path}/{{name}}", project="penstock", name="monday")
     ask("POST", f"{path}/{{name}}/restore", project="penstock", name="monday")
     ask("DELETE", f"{path}/{{name}}", project="penstock", name="monday")
+
+
+def clocks(ask: Harness) -> None:
+    path = "/projects/{project}/clock"
+    ask("GET", path, project="other")
+    ask("POST", f"{path}/freeze", {"at": "2001-01-01T00:00:00Z"}, project="other")
+    ask("POST", f"{path}/advance", {"seconds": 60, "patience_seconds": 0}, project="other")
+    ask("POST", f"{path}/advance", {"to": "2000-01-01T00:00:00Z"}, project="other", status=412)
+    ask("POST", f"{path}/advance", {}, project="other", status=400)
+    ask("POST", f"{path}/automatic", {"idle_seconds": 1}, project="other")
+    ask("POST", f"{path}/release", {"catch_up": True}, project="other")
+    ask("DELETE", "/projects/{project}", project="other")
 
 
 def moves(ask: Harness) -> None:

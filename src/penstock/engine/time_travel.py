@@ -83,10 +83,13 @@ class TimeTravel:
 
     async def freeze(self, namespace: str, at: int | None = None, pace: Pace = PACE) -> Time:
         """Stand still, now or at a later instant; in a namespace without topics, at any."""
+        empty = not self._topics(namespace)
+        if not empty:
+            self._check(namespace, at)
         self._end_automatic(namespace)
         async with self._own(namespace) as clock:
             clock.stand()
-            if at is not None and at < clock.now() and not self._topics(namespace):
+            if at is not None and at < clock.now() and empty:
                 clock.begin_at(at)
             elif at is not None:
                 await self._move(namespace, clock, at, pace)
@@ -94,6 +97,7 @@ class TimeTravel:
 
     async def advance(self, namespace: str, seconds: float = 0, until: int | None = None, pace: Pace = PACE) -> Time:
         """Move by so many seconds, or to an instant; afterwards the clock runs, stands or skips as it did before."""
+        self._check(namespace, until)
         async with self._own(namespace) as clock:
             runs = not clock.stands
             try:
@@ -107,9 +111,10 @@ class TimeTravel:
 
     async def release(self, namespace: str, *, catch_up: bool = False, pace: Pace = PACE) -> Time:
         """Run on from where it is. `catch_up`: go to the server's time first, and be one with it from then on."""
-        self._end_automatic(namespace)
         if namespace not in self._engine.own_clocks:
             return await self.show(namespace)
+        self._check(namespace, self._engine.now() if catch_up else None)
+        self._end_automatic(namespace)
         async with self._own(namespace) as clock:
             if catch_up:
                 await self._move(namespace, clock, self._engine.now(), pace)
@@ -165,6 +170,14 @@ class TimeTravel:
         if task is not None:
             task.cancel()
 
+    def _check(self, namespace: str, at: int | None) -> None:
+        """What is refused changes nothing: it is looked at first."""
+        ahead = self._engine.own_clocks.get(namespace, self._engine.clock).now() - at if at is not None else 0
+        if ahead > 0:
+            raise FailedPreconditionError(
+                f"Time does not go back: {namespace} is {ahead / SECOND:g} seconds ahead of that"
+            )
+
     def _topics(self, namespace: str) -> list[Topic]:
         topics, clocks = self._engine.broker.state.topics.values(), self._engine.clocks
         return [each for each in topics if clocks.namespace_of(each.name) == namespace]
@@ -175,10 +188,6 @@ class TimeTravel:
     # ------------------------------------------------------------------ moving
 
     async def _move(self, namespace: str, clock: NamespaceClock, until: int, pace: Pace) -> None:
-        if until < clock.now():
-            raise FailedPreconditionError(
-                f"Time does not go back: {namespace} is {(clock.now() - until) / SECOND:g} seconds ahead of that"
-            )
         clock.stand()
         with self._watch(namespace) as activity:
             known = self._kept.setdefault(namespace, set())
