@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.testing.clock import ProjectClock
     from penstock.testing.project import Project
-    from penstock.testing.server import Server, server
+    from penstock.testing.servers import Server, server
 
-_HOME_OF = {"ProjectClock": "clock", "Project": "project", "Server": "server", "server": "server"}
+_HOME_OF = {"ProjectClock": "clock", "Project": "project", "Server": "servers", "server": "servers"}
 
 
 def __getattr__(name: str) -> object:

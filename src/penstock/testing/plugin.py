@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from penstock.testing.clock import ProjectClock
     from penstock.testing.project import Project
-    from penstock.testing.server import Server
+    from penstock.testing.servers import Server
     from penstock.text import Client as TextClient
 
 MARKER = "penstock(seed=None): what the project of a test has in it from the beginning, as a seed file"
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def penstock(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server in memory on free ports; the workers of pytest-xdist share one."""
-    from penstock.testing.server import Server, server
+    from penstock.testing.servers import Server, server
 
     if not hasattr(request.config, "workerinput"):
         with server() as started:
@@ -44,7 +44,7 @@ def penstock(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
 
 def _share(folder: Path) -> dict[str, Any]:
     """The server of all workers: whoever comes first starts it, and it ends after the process that started them."""
-    from penstock.testing.server import start
+    from penstock.testing.servers import start
 
     with _locked(folder / "penstock.lock"):
         for known in folder.glob("penstock-*/ready.json"):

@@ -14,7 +14,7 @@ from penstock.errors import InvalidArgumentError, UnavailableError
 from penstock.testing.clock import ProjectClock
 
 if TYPE_CHECKING:
-    from penstock.testing.server import Server
+    from penstock.testing.servers import Server
     from penstock.text import Client as TextClient
 
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
