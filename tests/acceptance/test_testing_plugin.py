@@ -19,7 +19,8 @@ GUIDE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 def run(folder: Path, tests: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(tests, encoding="utf-8")
     (folder / "pytest.ini").write_text(
-        "[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:schemathesis\n", encoding="utf-8"
+        "[pytest]\nfilterwarnings = error\naddopts = --strict-markers -p no:cacheprovider -p no:schemathesis\n",
+        encoding="utf-8",
     )
     return subprocess.run(
         [sys.executable, "-m", "pytest", *arguments, "."],
@@ -125,7 +126,7 @@ def test_a_seed_that_is_wrong_says_where(tmp_path: Path) -> None:
 def test_the_guide_is_true(tmp_path: Path) -> None:
     example, _, plain = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[:3]
     (tmp_path / "plain.py").write_text(plain, encoding="utf-8")
-    tests = f"{example}\ndef test_plain():\n    exec(open('plain.py').read(), {{}})\n"
+    tests = f"{example}\ndef test_plain():\n    import runpy\n    runpy.run_path('plain.py')\n"
     done = run(tmp_path, tests)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 

@@ -52,7 +52,9 @@ def _share(folder: Path) -> dict[str, Any]:
             return ready
         own = folder / f"penstock-{os.getpid()}"
         own.mkdir()
-        return start(own, os.getppid(), {})[1]
+        process, ready = start(own, os.getppid(), {})
+        process.returncode = 0  # nobody waits for it here, and Python is not to warn of that
+        return ready
 
 
 @contextmanager

@@ -35,6 +35,7 @@ class Project:
     def close(self) -> None:
         """Close the clients that were made here."""
         self._open.close()
+        self.server.projects.discard(self)
 
     def end(self) -> None:
         """Close the clients, and remove all that is in the project."""

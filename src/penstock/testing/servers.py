@@ -30,6 +30,7 @@ class Server:
         self.pid = int(ready["pid"])
         self.addresses: dict[str, str] = {door: place for door, place in ready.items() if door != "pid"}
         self.admin = Client(self.addresses["http"])
+        self.projects: set[Project] = set()  # whose clients are open
 
     def __getitem__(self, door: str) -> str:
         """The address of a door: pubsub, azure, text or http."""
@@ -37,10 +38,14 @@ class Server:
 
     def project(self, name: str | None = None) -> Project:
         """One of its own for a test: nothing is in it, and its time is its own."""
-        return Project(self, name or f"test-{secrets.token_hex(5)}")
+        project = Project(self, name or f"test-{secrets.token_hex(5)}")
+        self.projects.add(project)
+        return project
 
     def close(self) -> None:
-        """Close the connection; the server goes on."""
+        """Close the connection, and the clients of projects; the server goes on."""
+        for project in list(self.projects):
+            project.close()
         self.admin.close()
 
 
