@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from penstock.broker.limits import Limits
 from penstock.broker.log import Sizes
@@ -28,7 +28,8 @@ from penstock.wording import counted
 if TYPE_CHECKING:
     from penstock.doors.decoding import Decoder
     from penstock.doors.port import Condition, Door, Recovery
-    from penstock.engine.port import SubscriptionMetadata
+    from penstock.engine.port import Queue, SubscriptionMetadata
+    from penstock.faults.faults import Faults
     from penstock.seeding.seeding import Seeding
     from penstock.seeding.source import Source
     from penstock.seeding.topology import Vendors
@@ -106,6 +107,7 @@ class Parts(NamedTuple):
     doors: Sequence[Door]
     condition: Condition
     undo: Callable[[], None]  # for a start that failed: a store that it made is removed when the queue is closed
+    faults: Faults | None = None  # of a server for tests
 
 
 async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Source | None = None) -> Parts:
@@ -129,7 +131,8 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     condition.recovered = _recovery(queue, time.perf_counter() - begun)
     undo = partial(_undo, queue, queue.engine.commits.submitted)
     try:
-        opening = Opening(settings, queue, condition, Budget(settings.buffer_bytes_max))
+        faults = _open_faults(queue) if settings.testing else None
+        opening = Opening(settings, queue, condition, Budget(settings.buffer_bytes_max), faults)
         doors = _open_doors(opening)
         if seed is not None:
             await _apply_seed(opening, seed)
@@ -141,7 +144,13 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     condition.opened = doors
     condition.counts = {door.name: door.counts for door in doors}
     condition.names = Names(doors, settings.default_project)
-    return Parts(queue, doors, condition, undo)
+    return Parts(queue, doors, condition, undo, faults)
+
+
+def _open_faults(queue: AsyncMessageQueue) -> Faults:
+    from penstock.faults.faults import Faults
+
+    return Faults(queue.clock.now)
 
 
 async def _apply_seed(opening: Opening, seed: Source) -> None:
@@ -185,6 +194,17 @@ class Opening(NamedTuple):
     queue: AsyncMessageQueue
     condition: Condition
     budget: Budget
+    faults: Faults | None = None
+
+    def queue_at(self, door: str, codes: Collection[str] = ()) -> Queue:
+        """The queue as a door gets it. `codes`: what its protocol can refuse a call with."""
+        queue = self.queue.at(door)
+        if self.faults is None:
+            return queue
+        from penstock.faults.queue import FaultyQueue
+
+        self.faults.codes[door] = codes
+        return cast("Queue", FaultyQueue(queue, self.faults))
 
     def seeding(self) -> Seeding:
         from penstock.seeding.seeding import Seeding
@@ -269,7 +289,7 @@ def _open_http(opening: Opening) -> Door:
         condition=condition,
         version=version,
         admin=Context(
-            queue,
+            opening.queue_at("http"),
             queue.engine,
             condition,
             version,
@@ -281,7 +301,7 @@ def _open_http(opening: Opening) -> Door:
             settings.backup_folder,
             opening.seeding(),
             _decoder(queue),
-            settings.testing,
+            opening.faults,
         ),
         **opening.common("http"),
     )
@@ -311,12 +331,13 @@ def _decoder(queue: AsyncMessageQueue) -> Decoder:
 
 def _open_azure(opening: Opening) -> Door:
     from penstock.doors.azure.accounts import place_accounts, read_accounts
+    from penstock.doors.azure.errors import CODES
     from penstock.doors.azure.server import AzureDoor
 
     settings = opening.settings
     accounts = place_accounts(read_accounts(settings.azure.accounts), settings.default_project, settings.azure.projects)
     accounts.any_name = settings.azure.any_account
-    return AzureDoor(queue=opening.queue.at("azure"), accounts=accounts, **opening.common("azure"))
+    return AzureDoor(queue=opening.queue_at("azure", CODES), accounts=accounts, **opening.common("azure"))
 
 
 def _open_other_service(name: str, opening: Opening) -> Door:
@@ -326,20 +347,22 @@ def _open_other_service(name: str, opening: Opening) -> Door:
 
 
 def _open_google(opening: Opening) -> Door:
+    from penstock.doors.google.errors import Code
     from penstock.doors.google.server import GoogleDoor
 
     settings = opening.settings
     common = opening.common("pubsub", "google")
     common["options"] = replace(settings.pubsub, reset=settings.memory or settings.pubsub.reset)
-    return GoogleDoor(
-        queue=opening.queue.at("pubsub"), condition=opening.condition, own_ports=settings.ports(), **common
-    )
+    queue = opening.queue_at("pubsub", [each.name for each in Code if each is not Code.OK])
+    return GoogleDoor(queue=queue, condition=opening.condition, own_ports=settings.ports(), **common)
 
 
 def _open_text(opening: Opening) -> Door:
+    from penstock.doors.text.errors import ALL
     from penstock.doors.text.server import TextDoor
 
-    return TextDoor(queue=opening.queue.at("text"), project=opening.settings.default_project, **opening.common("text"))
+    queue = opening.queue_at("text", ALL)
+    return TextDoor(queue=queue, project=opening.settings.default_project, **opening.common("text"))
 
 
 def _open_flight(opening: Opening) -> Door:
@@ -350,7 +373,7 @@ def _open_flight(opening: Opening) -> Door:
     settings = opening.settings
     data = None if settings.memory else settings.data
     return FlightDoor(
-        queue=opening.queue.at("flight"), project=settings.default_project, data=data, **opening.common("flight")
+        queue=opening.queue_at("flight"), project=settings.default_project, data=data, **opening.common("flight")
     )
 
 

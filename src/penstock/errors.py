@@ -8,6 +8,7 @@
     ├── FailedPreconditionError   right request, wrong state (detached, fenced, still in use)
     ├── ResourceExhaustedError    a limit is reached: size, backlog, disk
     ├── UnavailableError          try again later: the store is closed or stopping
+    │   └── LostReplyError        no answer: the door closes the connection (only faults of tests)
     ├── DamagedStoreError         the store on disk contradicts itself; nothing was changed
     └── InternalError             a failure of the store that stops the broker
 
@@ -28,6 +29,8 @@ class PenstockError(Exception):
     """Something went wrong in Penstock."""
 
     code: ClassVar[int] = 2
+    retry_after_seconds: float | None = None  # when to try again; a door says so where its protocol can
+    protocol_code: str = ""  # a code of the caller's protocol, in place of the one in its door's table
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())
@@ -83,6 +86,10 @@ class UnavailableError(PenstockError):
     """The broker is not available; try again later."""
 
     code = 14
+
+
+class LostReplyError(UnavailableError):
+    """The connection was closed before its answer."""
 
 
 class DamagedStoreError(PenstockError):

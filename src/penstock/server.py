@@ -198,6 +198,8 @@ class Server:
         stops = [asyncio.ensure_future(self._stop_door(door, until)) for door in started[1:]]
         await asyncio.sleep(0)  # every door has told its clients
         parts.queue.stop_waiting()
+        if parts.faults is not None:
+            parts.faults.clear()  # whom one of them holds goes on
         await asyncio.gather(*stops)
         for door in started[:1]:
             await self._stop_door(door, until)

@@ -19,7 +19,7 @@ PUBLIC = "__init__"  # penstock/__init__.py: the public names
 
 BELOW_ENGINE = {"errors", "wording", "broker", "journal"}
 BELOW_DOORS = BELOW_ENGINE | {"engine", "names", "wire"}
-BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "seeding", "spark", "pubsub", "settings"}
+BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "faults", "seeding", "spark", "pubsub", "settings"}
 BELOW_CLI = BELOW_ASSEMBLY | {"admin", "assembly", "server"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"errors", "fields", "options"},
     "journal": {"errors", "wording", "broker"},
     "engine": BELOW_ENGINE,
-    "doors": BELOW_DOORS | {"durations", "memory", "options"},
+    "faults": BELOW_ENGINE | {"engine"},
+    "doors": BELOW_DOORS | {"durations", "faults", "memory", "options"},
     "seeding": BELOW_DOORS | {"doors"},
     "spark": {"errors", "wording"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,

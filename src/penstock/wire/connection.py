@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Protocol, TypeAlias, cast
 
-from penstock.errors import where
+from penstock.errors import LostReplyError, where
 from penstock.wire.budget import SMALL_BYTES, Budget
 from penstock.wire.message import CONTINUE, LAST_CHUNK, Request, Response, chunk, encode
 from penstock.wire.reader import Arrival, HttpLimits, Refusal, RequestReader, Stage, Turn
@@ -294,6 +294,9 @@ class HttpConnection(asyncio.Protocol):
     async def _response(self, request: Request) -> Response:
         try:
             return await self._host.answer(request)
+        except LostReplyError:
+            self._end(linger=False)  # after which nothing is sent
+            return self._host.refusal(503)
         except Exception as error:  # noqa: BLE001 - a bug of one answer
             self._report(request, error)
             return self._host.refusal(500)

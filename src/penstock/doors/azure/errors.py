@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import TypeAlias
 
 from penstock import errors
@@ -57,6 +58,7 @@ CODES: dict[str, tuple[int, str]] = {
     "MessageNotFound": (404, "The specified message does not exist."),
     "MetadataTooLarge": (400, "The metadata specified exceeds the maximum permissible limit (8KB)."),
     "MissingRequiredQueryParameter": (400, "A query parameter that's mandatory for this request is not specified."),
+    "OperationTimedOut": (500, "The operation could not be completed within the permitted time."),
     "OutOfRangeInput": (400, "One of the request inputs is out of range."),
     "OutOfRangeQueryParameterValue": (
         400,
@@ -116,7 +118,8 @@ class AzureError(Exception):
 def from_broker(error: errors.PenstockError) -> AzureError:
     """The refusal for an error of the broker; a class of its own kind counts as the nearest one in the table."""
     code = next((BROKER_ERRORS[kind] for kind in type(error).__mro__ if kind in BROKER_ERRORS), "InternalError")
-    return AzureError(code)
+    wait = error.retry_after_seconds
+    return AzureError(error.protocol_code or code, headers=() if wait is None else (("Retry-After", str(ceil(wait))),))
 
 
 def error_body(error: AzureError, request_id: str, time: str) -> bytes:

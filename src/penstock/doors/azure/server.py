@@ -40,7 +40,7 @@ from penstock.doors.consumers import Consumer, Consumers
 from penstock.doors.port import join_address
 from penstock.doors.resources import parts_of, topic_name
 from penstock.engine.port import Clock, Queue, SubscriptionMetadata
-from penstock.errors import PenstockError
+from penstock.errors import LostReplyError, PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import host_of, is_loopback
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
@@ -193,6 +193,8 @@ class AzureDoor:
             return await self._error(call, _sharpened(call, error))
         except MarkupError as error:  # whichever operation has read the body
             return await self._error(call, invalid_xml(str(error)))
+        except LostReplyError:
+            raise
         except PenstockError as error:
             return await self._error(call, _sharpened(call, from_broker(error)))
         return await self._response(call, reply)

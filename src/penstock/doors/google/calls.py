@@ -29,7 +29,7 @@ from penstock.doors.google.framing import (
 )
 from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.stream import Stream
-from penstock.errors import where
+from penstock.errors import LostReplyError, where
 from penstock.wire.budget import Budget
 
 if TYPE_CHECKING:
@@ -218,6 +218,8 @@ class UnaryCall:
             encoded = response if type(response) is bytes else response.SerializeToString()
             if not self._stream.answer(HEAD, framed(encoded), OK):
                 raise out_of_memory()
+        except LostReplyError:
+            self._stream.cut_off()
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
             self._refuse(error)
 

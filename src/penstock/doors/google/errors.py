@@ -6,11 +6,14 @@ UNKNOWN is never sent: clients repeat it for minutes.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 from penstock import errors
-from penstock.doors.google.messages import Any_, ErrorInfo, Status
+from penstock.doors.google.messages import Any_, Duration, ErrorInfo, Status
 
 DOMAIN = "pubsub.googleapis.com"
+ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
 class Code(IntEnum):
@@ -59,22 +62,44 @@ CODES: dict[type[errors.PenstockError], Code] = {
 class CallError(Exception):
     """A call ends with this code; what the broker does not decide is decided with it."""
 
-    def __init__(self, code: Code, message: str, reasons: dict[str, str] | None = None, reason: str = "") -> None:
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        reasons: dict[str, str] | None = None,
+        reason: str = "",
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.reason = reason  # of ErrorInfo; empty: no details
         self.reasons = reasons or {}
+        self.retry_after_seconds = retry_after_seconds
 
     def status(self) -> bytes:
         """google.rpc.Status, as grpc-status-details-bin carries it; empty without details."""
-        if not self.reason:
+        details = []
+        if self.reason:
+            details.append(Any_())
+            details[0].Pack(ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self.reasons))
+        if self.retry_after_seconds is not None:
+            delay = Duration(nanos=round(self.retry_after_seconds % 1 * 1e9), seconds=int(self.retry_after_seconds))
+            value = delay.SerializeToString()  # RetryInfo has this one field
+            details.append(Any_(type_url=RETRY_INFO, value=bytes((0x0A, len(value))) + value))
+        if not details:
             return b""
-        info = ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self.reasons)
-        packed = Any_()
-        packed.Pack(info)
-        encoded: bytes = Status(code=int(self.code), message=self.message, details=[packed]).SerializeToString()
+        encoded: bytes = Status(code=int(self.code), message=self.message, details=details).SerializeToString()
         return encoded
+
+    def details(self) -> list[dict[str, Any]]:
+        """The same for REST."""
+        details: list[dict[str, Any]] = []
+        if self.reason:
+            details.append({"@type": ERROR_INFO, "reason": self.reason, "domain": DOMAIN, "metadata": self.reasons})
+        if self.retry_after_seconds is not None:
+            details.append({"@type": RETRY_INFO, "retryDelay": f"{self.retry_after_seconds:g}s"})
+        return details
 
 
 def call_error(error: Exception) -> CallError | None:
@@ -83,7 +108,9 @@ def call_error(error: Exception) -> CallError | None:
         return error
     for kind in type(error).__mro__:
         if kind in CODES:
-            return CallError(CODES[kind], str(error))
+            assert isinstance(error, errors.PenstockError), "the table is one of our errors"
+            code = Code[error.protocol_code] if error.protocol_code else CODES[kind]
+            return CallError(code, error.message, retry_after_seconds=error.retry_after_seconds)
     return None
 
 

@@ -24,7 +24,7 @@ from penstock.doors.google.policies import KIND as POLICY
 from penstock.doors.google.routes import WHOLE, Match, match
 from penstock.doors.google.schemas import KIND as SCHEMA
 from penstock.engine.port import Queue
-from penstock.errors import NotFoundError
+from penstock.errors import LostReplyError, NotFoundError
 from penstock.wire.hosts import HostGuard, is_loopback, origin_host
 from penstock.wire.http1 import Request, Response
 from penstock.wire.message import phrase
@@ -120,6 +120,8 @@ class Rest:
         found = match(request.method, request.path)
         try:
             return await (self._other(request) if found is None else self._call(found, request))
+        except LostReplyError:
+            raise
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
             return error_response(self._calls.error(error, request.path if found is None else found.route.path))
 
@@ -242,9 +244,8 @@ def _put(fields: dict[str, Any], steps: list[str], value: str) -> None:
 def error_response(error: CallError) -> Response:
     status = error.code.http
     content: dict[str, Any] = {"code": status, "message": error.message, "status": error.code.name}
-    if error.reason:
-        details = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
-        content["details"] = [{**details, "domain": "pubsub.googleapis.com", "metadata": error.reasons}]
+    if details := error.details():
+        content["details"] = details
     return Response(status, (JSON,), json.dumps({"error": content}).encode())
 
 

@@ -10,7 +10,7 @@ from penstock.doors.google.http2 import frames, hpack
 from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.stream import Stream
 from penstock.doors.google.rest import BODY_BYTES_MAX, Rest, error_response
-from penstock.errors import where
+from penstock.errors import LostReplyError, where
 from penstock.wire.http1 import Request, Response
 
 
@@ -61,6 +61,8 @@ class RestCall:
         self._request = request
         try:
             response = await self._rest.answer(request)
+        except LostReplyError:
+            return self._stream.cut_off()
         except Exception as error:  # noqa: BLE001 - the outer edge
             self._calls.log.error("failed to answer %s %s: %s", request.method, path, where(error))
             known = call_error(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import msgspec
 
 from penstock import errors
@@ -50,4 +52,8 @@ def status_of(error: errors.PenstockError) -> int:
 def response_to(error: errors.PenstockError) -> Response:
     """The answer to an expected error."""
     status = status_of(error)
-    return error_response(status, error.message) if status else error_response(500)
+    return error_response(status, error.message, *retry_after(error)) if status else error_response(500)
+
+
+def retry_after(error: errors.PenstockError) -> tuple[tuple[str, str], ...]:
+    return (("Retry-After", str(ceil(error.retry_after_seconds))),) if error.retry_after_seconds is not None else ()

@@ -23,7 +23,7 @@ from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
 from penstock.engine.port import SubscriptionMetadata
 from penstock.engine.statistics import Statistics
-from penstock.errors import PenstockError
+from penstock.errors import LostReplyError, PenstockError
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import HostGuard
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
@@ -136,6 +136,8 @@ class HttpDoor:
             return error_response(403, "This server does not answer to that Host; see the setting http_allowed_hosts.")
         try:
             return await self._routed(request)
+        except LostReplyError:
+            raise
         except PenstockError as error:
             return response_to(error)
 

@@ -23,7 +23,7 @@ from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, R
 from penstock.doors.text.sockets import keep_alive
 from penstock.doors.text.windows import Window
 from penstock.engine.port import refusal
-from penstock.errors import ResourceExhaustedError
+from penstock.errors import LostReplyError, ResourceExhaustedError
 from penstock.wire.serving import address_of, endpoint_of
 from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, UNREAD
 
@@ -195,6 +195,8 @@ class TextConnection(asyncio.Protocol):
         return True
 
     def feed_failed(self, window: Window, error: Exception) -> None:
+        if isinstance(error, LostReplyError):
+            return self.abort()
         queue = next((name for name, each in (self._windows or {}).items() if each is window), b"")
         self._report(fault_of(error, self._decoder.version, CONSUME, queue))
 
@@ -339,6 +341,8 @@ class TextConnection(asyncio.Protocol):
             self._ending |= bool(turn.acks) or self._decoder.version != 2
             for ack in turn.acks if self._transport is None else ():
                 self._return_all(ack.window)
+        if turn.reply_lost:
+            return self.abort()
         self._answer(turn)
         self._balance()
         if self._ending:

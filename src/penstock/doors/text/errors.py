@@ -24,10 +24,14 @@ CODES: dict[type[errors.PenstockError], str] = {
 }
 
 
+ALL = frozenset({*CODES.values(), "busy"})  # what a request may be answered with, whatever was wrong
+
+
 def fault_of(error: BaseException, version: int, refused: int, queue: bytes = b"", message_id: bytes = b"") -> Fault:
     """The answer to an error of the broker; a class of its own kind counts as the nearest one in the table."""
     for kind in type(error).__mro__:
         if kind in CODES:
             sentence = error.message if isinstance(error, errors.PenstockError) else ""
-            return Fault(version, CODES[kind], sentence, refused, queue, message_id)
+            code = getattr(error, "protocol_code", "") or CODES[kind]
+            return Fault(version, code, sentence, refused, queue, message_id)
     return Fault(version, "internal", "The endpoint failed.", refused, queue, message_id)

@@ -22,7 +22,7 @@ from penstock.doors.text.options import TextOptions
 from penstock.doors.text.requests import Fault
 from penstock.doors.text.windows import Feed, Place, PutBack, Window
 from penstock.engine.port import Appended, Queue
-from penstock.errors import PenstockError, ResourceExhaustedError
+from penstock.errors import LostReplyError, PenstockError, ResourceExhaustedError
 from penstock.wire.textframes import SEND
 from penstock.wording import counted
 
@@ -159,7 +159,7 @@ Answer: TypeAlias = Accepted | Fault
 class Turn:
     """What one read decided and has yet to answer."""
 
-    __slots__ = ("acks", "answers", "batches", "bytes", "messages", "open", "since")
+    __slots__ = ("acks", "answers", "batches", "bytes", "messages", "open", "reply_lost", "since")
 
     since: float  # when it was read; only the request log sets it
 
@@ -168,6 +168,7 @@ class Turn:
         self.batches: dict[bytes, Batch] = {}  # by name of the queue, in the order in which they were named
         self.acks: list[Ack] = []
         self.open = 0  # decisions that are not durable yet
+        self.reply_lost = False  # the connection ends instead of an answer
         self.bytes = 0
         self.messages = 0
 
@@ -203,6 +204,7 @@ class Turn:
     def fail_what_is_lost(self) -> bool:
         """Of what was decided, some may never become durable; whether there was any."""
         lost = False
+        self.reply_lost = any(isinstance(each.exception(), LostReplyError) for each in self.decisions())
         for batch in self.batches.values():
             error = batch.sent.exception() if batch.sent is not None else None
             if error is not None:

@@ -49,6 +49,9 @@ class Wire(Protocol):
     def queued(self, size: int) -> None:
         """So many bytes more (or fewer) wait for the peer's windows."""
 
+    def abort(self) -> None:
+        """Close the connection at once."""
+
     def release(self, stream: Stream, reset: bool) -> None:
         """The stream is over; `reset`: we ended it before the peer did."""
 
@@ -158,6 +161,10 @@ class Stream:
         if not self.local_ended:
             self._sender.write(frames.rst_stream(self.number, code))
             self.drop(reset=True)
+
+    def cut_off(self) -> None:
+        """Break the connection, as a network does: nothing is said about any stream of it."""
+        self._wire.abort()
 
     async def drained(self) -> None:
         """Until nothing of ours waits on this stream and the socket takes more."""

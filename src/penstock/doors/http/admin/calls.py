@@ -20,6 +20,7 @@ from penstock.wire.http1 import Request
 if TYPE_CHECKING:
     from penstock.doors.http.admin.live import Live
     from penstock.doors.http.admin.topology import Topologies
+    from penstock.faults.faults import Faults
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -97,7 +98,7 @@ class Context:
     backup_folder: str | None = None  # below it the server writes backups
     topologies: Topologies | None = None
     decoder: Decoder | None = None
-    testing: bool = False  # it is a server for tests, whose time may be moved
+    faults: Faults | None = None  # only of a server for tests
     consumers: Consumers = field(init=False)  # those who pull through this API
 
     def __post_init__(self) -> None:
@@ -124,8 +125,13 @@ class Call(Generic[Q, B]):
         return self.context.live
 
     def check_testing(self) -> None:
-        if not self.context.testing:
+        _ = self.faults
+
+    @property
+    def faults(self) -> Faults:
+        if self.context.faults is None:
             raise FailedPreconditionError("This is for servers of tests only, which are started with --testing")
+        return self.context.faults
 
     @property
     def project(self) -> str:

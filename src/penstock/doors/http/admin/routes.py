@@ -11,6 +11,7 @@ from penstock.doors.http.admin import (
     clocks,
     consumers,
     deliveries,
+    faults,
     leases,
     messages,
     moves,
@@ -47,6 +48,7 @@ ROUTES: tuple[Route, ...] = (
     *backup.ROUTES,
     *topology.ROUTES,
     *stories.ROUTES,
+    *faults.ROUTES,
 )
 
 

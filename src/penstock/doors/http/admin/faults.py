@@ -1,0 +1,125 @@
+"""Faults on purpose, of a server for tests: rules come and go, and their hits can be asked for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.paging import Paging, page_of
+from penstock.doors.http.admin.records import Count, instant, made_at
+from penstock.faults.faults import Fault, Hit
+from penstock.faults.rules import Rule
+
+WAIT_SECONDS_MAX = 60.0
+
+
+class FaultQuery(Paging, forbid_unknown_fields=True):
+    project: Annotated[str, msgspec.Meta(description="Only those whose rule names this project.")] = ""
+
+
+class OfProject(msgspec.Struct, forbid_unknown_fields=True):
+    project: Annotated[str, msgspec.Meta(description="Only those whose rule names this project.")] = ""
+
+
+class HitsQuery(Paging, forbid_unknown_fields=True):
+    at_least: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000, description="So many hits, if they come within the wait.")
+    ] = 1
+    wait_seconds: Annotated[
+        float, msgspec.Meta(ge=0, le=WAIT_SECONDS_MAX, description="Wait up to so long for them.")
+    ] = 0
+
+
+class FaultRecord(msgspec.Struct):
+    """`calls`: how many it was about. `held`: calls that wait for its end."""
+
+    id: str
+    rule: Rule
+    created_at: datetime
+    calls: Count
+    hits: Count
+    held: Count
+    last_hit_at: datetime | None
+
+
+class FaultPage(msgspec.Struct):
+    faults: list[FaultRecord]
+    next_page_token: str
+    total: Count
+
+
+class HitRecord(msgspec.Struct):
+    """`call`: its number among those that the rule is about. `messages`: how many the call was about."""
+
+    number: Annotated[int, msgspec.Meta(ge=1, description="Of the hit.")]
+    call: Count
+    at: datetime
+    door: str
+    verb: str
+    resource: str
+    messages: Count
+
+
+class HitPage(msgspec.Struct):
+    """The last 100 hits, the oldest of them first; `total` counts all."""
+
+    hits: list[HitRecord]
+    next_page_token: str
+    total: Count
+
+
+class Removed(msgspec.Struct):
+    removed: Count
+
+
+async def list_faults(call: Call[FaultQuery, None]) -> FaultPage:
+    page = page_of(call.faults.all(call.query.project), call.query, key=lambda each: each.number)
+    return FaultPage([_record(each) for each in page.items], page.next_page_token, page.total)
+
+
+async def add_fault(call: Call[NoQuery, Rule]) -> FaultRecord:
+    return _record(call.faults.add(call.body))
+
+
+async def show_fault(call: Call[NoQuery, None]) -> FaultRecord:
+    return _record(call.faults.find(call.path["fault"]))
+
+
+async def remove_fault(call: Call[NoQuery, None]) -> None:
+    call.faults.remove(call.path["fault"])
+
+
+async def remove_faults(call: Call[OfProject, None]) -> Removed:
+    return Removed(call.faults.clear(call.query.project))
+
+
+async def list_hits(call: Call[HitsQuery, None]) -> HitPage:
+    fault = call.faults.find(call.path["fault"])
+    if call.query.wait_seconds:
+        await call.faults.wait(fault, call.query.at_least, call.query.wait_seconds)
+    first = fault.hits - len(fault.last) + 1
+    hits = [_hit(number, each) for number, each in enumerate(fault.last, first)]
+    page = page_of(hits, call.query, key=lambda each: each.number)
+    return HitPage(page.items, page.next_page_token, fault.hits)
+
+
+def _record(fault: Fault) -> FaultRecord:
+    last = instant(fault.last[-1].at) if fault.last else None
+    return FaultRecord(fault.id, fault.rule, made_at(fault.created_at), fault.calls, fault.hits, fault.held, last)
+
+
+def _hit(number: int, hit: Hit) -> HitRecord:
+    return HitRecord(number, hit.call, made_at(hit.at), hit.door, hit.verb, hit.resource, hit.messages)
+
+
+ROUTES = (
+    Route("GET", "/faults", list_faults, "The faults in force.", FaultPage, FaultQuery),
+    Route("POST", "/faults", add_fault, "Add a fault.", FaultRecord, body=Rule, status=201),
+    Route("DELETE", "/faults", remove_faults, "Remove all faults, or those of a project.", Removed, OfProject),
+    Route("GET", "/faults/{fault}", show_fault, "A fault.", FaultRecord),
+    Route("DELETE", "/faults/{fault}", remove_fault, "Remove a fault; calls that it holds go on."),
+    Route("GET", "/faults/{fault}/hits", list_hits, "Its hits.", HitPage, HitsQuery),
+)

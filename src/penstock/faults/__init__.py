@@ -1,0 +1,1 @@
+"""Faults on purpose: rules by which calls of a server for tests fail, wait, or are answered wrongly."""

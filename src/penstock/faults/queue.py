@@ -1,0 +1,285 @@
+"""The queue of a door in a server for tests: the same verbs, with the faults that its rules ask for.
+
+A reply that is dropped or late belongs to a decision that was made in its turn and is durable; a call that is closed,
+refused or held has decided nothing yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from penstock.broker.names import parse_receipt
+from penstock.engine import lookups
+from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.port import Delivery, Leased
+from penstock.errors import LostReplyError
+from penstock.faults.faults import Fault, Faults
+from penstock.faults.rules import Called, error_of
+
+T = TypeVar("T")
+
+PUSH = "push"  # the holder of what goes to endpoints
+ENDLESS = math.inf  # a lease for as long as its consumer stays
+
+REFUSING = frozenset({"error", "disk_full"})
+INSTEAD = REFUSING | {"close", "hold"}  # of the call, or before it
+OF_MESSAGES = frozenset({"drop", "duplicate", "reorder", "expire"})  # of a pull: once it has some
+OF_DECISIONS = INSTEAD | {"latency", "drop", "expire"}
+
+
+class Named(NamedTuple):
+    """How the arguments of a verb say what it is about."""
+
+    verb: str
+    topic: int | None = None  # which of them is the name of a topic, or of a snapshot
+    subscription: int | None = None  # the name or the number of a subscription
+    receipts: bool = False  # the first one is a receipt, or several
+    counted: int | None = None  # which of them are the messages
+
+
+_BY_TOPIC = partial(Named, topic=0)
+_BY_SUBSCRIPTION = partial(Named, subscription=0)
+_BY_RECEIPTS = partial(Named, receipts=True, counted=0)
+
+DECISIONS: dict[str, Named] = {
+    "publish": _BY_TOPIC("publish", counted=1),
+    "send": Named("publish", topic=0, subscription=1, counted=3),
+    "ack": _BY_RECEIPTS("ack"),
+    "ack_delivered": _BY_SUBSCRIPTION("ack", counted=1),
+    "nack": _BY_RECEIPTS("nack"),
+    "extend": _BY_RECEIPTS("extend"),
+    "renew": Named("extend", receipts=True),
+    "peek": _BY_SUBSCRIPTION("peek"),
+    "purge": _BY_SUBSCRIPTION("purge"),
+    "purge_topic": _BY_TOPIC("purge"),
+    "create_topic": _BY_TOPIC("create"),
+    "create_subscription": Named("create", subscription=0, topic=1),
+    "create_subscription_at": Named("create", subscription=0, topic=1),
+    "create_snapshot": Named("create", topic=0, subscription=1),
+    "provide_queue": Named("create", topic=0, subscription=1),
+    "change_topic": _BY_TOPIC("change"),
+    "change_subscription": _BY_SUBSCRIPTION("change"),
+    "change_snapshot": _BY_TOPIC("change"),
+    "delete_topic": _BY_TOPIC("delete"),
+    "delete_subscription": _BY_SUBSCRIPTION("delete"),
+    "delete_snapshot": _BY_TOPIC("delete"),
+    "remove_queue": Named("delete", topic=0, subscription=1),
+    "detach_subscription": _BY_SUBSCRIPTION("detach"),
+    "seek_to_offset": _BY_SUBSCRIPTION("seek"),
+    "seek_to_time": _BY_SUBSCRIPTION("seek"),
+    "seek_to_snapshot": _BY_SUBSCRIPTION("seek"),
+}
+
+
+class FaultyQueue:
+    """A queue of one door. What only looks, and the news, are those of the queue inside."""
+
+    def __init__(self, queue: AsyncMessageQueue, faults: Faults) -> None:
+        self._queue = queue
+        self._faults = faults
+        self._copies: dict[str, list[Delivery]] = {}  # by subscription: second deliveries that did not fit in
+        for method, named in DECISIONS.items():
+            setattr(self, method, partial(self._decide, method, named))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    # ------------------------------------------------------------------ decisions
+
+    def _decide(self, method: str, named: Named, *args: Any, **options: Any) -> Future[Any]:
+        go: Callable[[], Future[Any]] = partial(getattr(self._queue, method), *args, **options)
+        if options.get("unseen"):  # the door gives back what no client has seen
+            return go()
+        fault = self._faults.strike(self._called(method, named, args), OF_DECISIONS)
+        if fault is None:
+            return go()
+        effect = fault.rule.effect
+        if effect in REFUSING:
+            return self._queue.loop.refused(error_of(fault.rule, fault.id))
+        if effect == "close":  # not at once: what comes before on the same connection is answered
+            return asyncio.ensure_future(_lost())
+        if effect == "hold":
+            return asyncio.ensure_future(self._held(fault, go))
+        if effect == "expire":
+            self._expire([args[0]] if method == "renew" else self._receipts(method, args))
+            return go()
+        decided = go()
+        late = fault.rule.seconds or 0.0 if effect == "latency" else None
+        return asyncio.ensure_future(_answered(decided, late))
+
+    async def _held(self, fault: Fault, go: Callable[[], Awaitable[T]]) -> T:
+        await self._faults.hold(fault)
+        return await go()
+
+    def _receipts(self, method: str, args: tuple[Any, ...]) -> list[str]:
+        if method == "ack_delivered":
+            return [f"{args[0]}-{place[0]}-{place[1]}" for place in args[1]]
+        return list(args[0])
+
+    def _expire(self, receipts: Sequence[str]) -> None:
+        """Their leases are over: the messages go back, as when time does it, and the receipts are good no more."""
+        self._queue.nack(receipts).add_done_callback(_retrieve)
+
+    async def read(self, topic_name: str, *bounds: int) -> Any:
+        fault = self._faults.strike(Called(self._queue.door, "read", (topic_name,)), INSTEAD | {"latency", "drop"})
+        if fault is not None:
+            await self._instead(fault)
+        found = await self._queue.read(topic_name, *bounds)
+        if fault is not None:
+            await self._late(fault)
+            _drop(fault)
+        return found
+
+    # ------------------------------------------------------------------ pulls
+
+    async def pull(self, name: str, max_messages: int, **options: Any) -> list[Delivery]:
+        verb = "push" if options.get("holder") == PUSH else "pull"
+        called = Called(self._queue.door, verb, self._names(name))
+        copies = self._copies.pop(name, None)
+        if copies:
+            if len(copies) > max_messages:
+                self._copies[name] = copies[max_messages:]
+            return copies[:max_messages]
+        most = max(2, max_messages) if self._faults.expects(called, "reorder") else max_messages
+        fault, deliveries = await self._wait(called, lambda: self._queue.pull(name, most, **options))
+        deliveries = await self._spoil(called, deliveries, max_messages, options)
+        if len(deliveries) > max_messages:
+            self._copies[name] = deliveries[max_messages:]
+        if fault is not None:
+            await self._late(fault)
+        return deliveries[:max_messages]
+
+    async def lease(self, name: str, max_messages: int, **options: Any) -> Leased:
+        called = Called(self._queue.door, "pull", self._names(name))
+        most = max(2, max_messages) if self._faults.expects(called, "reorder") else max_messages
+        fault, leased = await self._wait(called, lambda: self._queue.lease(name, most, **options))
+        deliveries = await self._spoil(called, leased.deliveries, max_messages, options)
+        if fault is not None:
+            await self._late(fault)
+        return leased._replace(deliveries=deliveries)
+
+    async def _wait(self, called: Called, go: Callable[[], Coroutine[Any, Any, T]]) -> tuple[Fault | None, T]:
+        """Messages, and the rule that hit the call and did not end it. A rule that comes while it waits hits it too."""
+        fault = self._faults.strike(called, INSTEAD | {"latency"})
+        if fault is not None:
+            await self._instead(fault)
+        work = asyncio.ensure_future(go())
+        latest = self._faults.latest
+        try:
+            while True:
+                news = asyncio.ensure_future(self._faults.news.wait())
+                await asyncio.wait({work, news}, return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+                if work.done():
+                    return fault, work.result()
+                later = self._faults.strike(called, INSTEAD, since=latest)
+                latest = self._faults.latest
+                if later is not None:
+                    await self._end(work)
+                    await self._instead(later)
+                    work = asyncio.ensure_future(go())
+        except asyncio.CancelledError:
+            news.cancel()
+            await self._end(work)
+            raise
+
+    async def _end(self, work: Future[Any]) -> None:
+        """Nobody waits for it any more: what it may have taken goes back."""
+        work.cancel()
+        await asyncio.wait({work})
+        if not work.cancelled() and work.exception() is None:
+            taken = work.result()
+            self._queue.put_back(taken.deliveries if isinstance(taken, Leased) else taken)
+
+    async def _instead(self, fault: Fault) -> None:
+        if fault.rule.effect in REFUSING:
+            raise error_of(fault.rule, fault.id)
+        if fault.rule.effect == "close":
+            raise LostReplyError()
+        if fault.rule.effect == "hold":
+            await self._faults.hold(fault)
+
+    async def _late(self, fault: Fault) -> None:
+        if fault.rule.effect == "latency":
+            await asyncio.sleep(fault.rule.seconds or 0.0)
+
+    async def _spoil(
+        self, called: Called, deliveries: list[Delivery], most: int, options: dict[str, Any]
+    ) -> list[Delivery]:
+        """What becomes of messages that were pulled; more than `most` of them if some come twice."""
+        if not deliveries:
+            return deliveries
+        called = called._replace(messages=len(deliveries))
+        possible = OF_MESSAGES if _may_change_places(deliveries, most) else OF_MESSAGES - {"reorder"}
+        fault = self._faults.strike(called, possible)
+        effect = fault.rule.effect if fault is not None else ""
+        if effect == "reorder":
+            deliveries = deliveries[::-1]
+        if len(deliveries) > most:  # one more than was asked for, so that there are two to choose from
+            self._queue.put_back(deliveries[most:])
+            deliveries = deliveries[:most]
+        receipts = [each.receipt for each in deliveries]
+        if effect == "drop":
+            if options.get("lease_seconds") == ENDLESS:  # nobody would ever give it back
+                self._expire(receipts)
+            raise LostReplyError()
+        if effect == "expire":
+            self._expire(receipts)
+        return deliveries * 2 if effect == "duplicate" else deliveries
+
+    # ------------------------------------------------------------------ what a call is about
+
+    def _called(self, method: str, named: Named, args: tuple[Any, ...]) -> Called:
+        names: tuple[str, ...] = ()
+        if named.receipts and args[0]:
+            parts = parse_receipt(args[0] if isinstance(args[0], str) else args[0][0])
+            names = self._names(parts[0]) if parts is not None else ()
+        if named.subscription is not None:
+            names = self._names(args[named.subscription])
+        if named.topic is not None:
+            names = (*names, args[named.topic])
+        counted = len(args[named.counted]) if named.counted is not None else int(named.receipts)
+        verb = "nack" if method == "extend" and not args[1] else named.verb
+        return Called(self._queue.door, verb, names, counted)
+
+    def _names(self, key: str | int) -> tuple[str, ...]:
+        """Of a subscription and its topic."""
+        found = lookups.find_subscription(self._queue.engine, key)
+        if found is None:
+            return (key,) if isinstance(key, str) else ()
+        return found.name, found.topic
+
+
+def _may_change_places(deliveries: Sequence[Delivery], most: int) -> bool:
+    """Whether there are two; and if one of them has to go back, that it does not take the other along."""
+    keys = [each.message.ordering_key for each in deliveries if each.message.ordering_key]
+    return len(deliveries) > 1 and (len(deliveries) <= most or len(set(keys)) == len(keys))
+
+
+async def _lost() -> Any:
+    raise LostReplyError()
+
+
+async def _answered(decided: Awaitable[T], late: float | None) -> T:
+    """What was decided: late, or not at all."""
+    result = await decided
+    if late is None:
+        raise LostReplyError()
+    await asyncio.sleep(late)
+    return result
+
+
+def _drop(fault: Fault) -> None:
+    if fault.rule.effect == "drop":
+        raise LostReplyError()
+
+
+def _retrieve(future: Future[Any]) -> None:
+    """Let the event loop not complain of an error that nobody has looked at."""
+    if not future.cancelled():
+        future.exception()
