@@ -39,7 +39,7 @@ class Fault:
         self.created_at = at
         self.calls = 0  # that it is about
         self.hits = 0
-        self.held = 0  # calls that wait now for its end
+        self.held = 0  # calls that wait now, for its seconds or its end
         self.last: deque[Hit] = deque(maxlen=HITS_KEPT)
         self.over = asyncio.Event()  # it is removed
         self.hit = asyncio.Event()  # set and made anew with every hit

@@ -108,13 +108,19 @@ class FaultyQueue:
         if effect == "expire":
             self._expire([args[0]] if method == "renew" else self._receipts(method, args))
             return go()
-        decided = go()
-        late = fault.rule.seconds or 0.0 if effect == "latency" else None
-        return asyncio.ensure_future(_answered(decided, late))
+        return asyncio.ensure_future(self._answered(fault, go()))
 
     async def _held(self, fault: Fault, go: Callable[[], Awaitable[T]]) -> T:
         await self._faults.hold(fault)
         return await go()
+
+    async def _answered(self, fault: Fault, decided: Awaitable[T]) -> T:
+        """What was decided: late, or not at all."""
+        result = await decided
+        if fault.rule.effect == "drop":
+            raise LostReplyError()
+        await self._late(fault)
+        return result
 
     def _receipts(self, method: str, args: tuple[Any, ...]) -> list[str]:
         if method == "ack_delivered":
@@ -127,13 +133,10 @@ class FaultyQueue:
 
     async def read(self, topic_name: str, *bounds: int) -> Any:
         fault = self._faults.strike(Called(self._queue.door, "read", (topic_name,)), INSTEAD | {"latency", "drop"})
-        if fault is not None:
-            await self._instead(fault)
-        found = await self._queue.read(topic_name, *bounds)
-        if fault is not None:
-            await self._late(fault)
-            _drop(fault)
-        return found
+        if fault is None:
+            return await self._queue.read(topic_name, *bounds)
+        await self._instead(fault)
+        return await self._answered(fault, self._queue.read(topic_name, *bounds))
 
     # ------------------------------------------------------------------ pulls
 
@@ -206,7 +209,7 @@ class FaultyQueue:
 
     async def _late(self, fault: Fault) -> None:
         if fault.rule.effect == "latency":
-            await asyncio.sleep(fault.rule.seconds or 0.0)
+            await self._faults.hold(fault)
 
     async def _spoil(
         self, called: Called, deliveries: list[Delivery], most: int, options: dict[str, Any]
@@ -263,20 +266,6 @@ def _may_change_places(deliveries: Sequence[Delivery], most: int) -> bool:
 
 async def _lost() -> Any:
     raise LostReplyError()
-
-
-async def _answered(decided: Awaitable[T], late: float | None) -> T:
-    """What was decided: late, or not at all."""
-    result = await decided
-    if late is None:
-        raise LostReplyError()
-    await asyncio.sleep(late)
-    return result
-
-
-def _drop(fault: Fault) -> None:
-    if fault.rule.effect == "drop":
-        raise LostReplyError()
 
 
 def _retrieve(future: Future[Any]) -> None:

@@ -23,6 +23,7 @@ class Fault:
         self.id: str = record["id"]
         self.rule: dict[str, Any] = {name: value for name, value in record["rule"].items() if value not in (None, "")}
         self._known = record
+        self._hits: list[dict[str, Any]] = []
 
     def __enter__(self) -> Fault:
         return self
@@ -52,7 +53,9 @@ class Fault:
     @property
     def log(self) -> list[dict[str, Any]]:
         """The last hits: call, at, door, verb, resource, messages."""
-        return list(self._client.pages(path_of("faults", self.id, "hits"), "hits"))
+        with suppress(NotFoundError):
+            self._hits = list(self._client.pages(path_of("faults", self.id, "hits"), "hits"))
+        return self._hits
 
     def wait(self, hits: int = 1, seconds: float = WAIT_SECONDS) -> Fault:
         """Until it has hit so often; an AssertionError if it has not by then."""
@@ -63,7 +66,7 @@ class Fault:
     def remove(self) -> None:
         """Calls that it holds go on. What it counted can still be asked for."""
         with suppress(NotFoundError):
-            self._known = self._client.get(path_of("faults", self.id))
+            self._known, self._hits = self._record, self.log
             self._client.delete(path_of("faults", self.id))
 
     @property

@@ -17,7 +17,7 @@ from penstock.doors.google.calls import Context
 from penstock.doors.google.errors import CallError, Code, bad_argument, failed_precondition, invalid
 from penstock.doors.google.messages import Empty
 from penstock.doors.google.subscriptions import found, is_detached, is_pushed
-from penstock.engine.port import Queue, SubscriptionMetadata
+from penstock.engine.port import Queue, Settled, SubscriptionMetadata
 
 PULL_MESSAGES_MAX = 1000
 # Clients refuse answers of 4 MiB. What the broker counts as bytes leaves out the framing, at most some 900 KB of it.
@@ -58,35 +58,40 @@ class Pulling:
         return codec.received_messages(deliveries, with_attempts=bool(metadata.options.dead_letter_topic))
 
     async def acknowledge(self, request: Any, context: Context) -> Any:
-        receipts = await self._receipts(request, context)
-        refuse_malformed((await self._queue.ack(receipts)).malformed)
+        receipts, exactly_once = await self._receipts(request, context)
+        _answer_for(await self._queue.ack(receipts), receipts, exactly_once)
         return Empty()
 
     async def modify_ack_deadline(self, request: Any, context: Context) -> Any:
         await found(self._queue, request.subscription)
         ranges.within("ack_deadline_seconds", request.ack_deadline_seconds, 0, DEADLINE_MAX_SECONDS)
-        receipts = await self._receipts(request, context)
-        refuse_malformed((await self._queue.extend(receipts, request.ack_deadline_seconds)).malformed)
+        receipts, exactly_once = await self._receipts(request, context)
+        _answer_for(await self._queue.extend(receipts, request.ack_deadline_seconds), receipts, exactly_once)
         return Empty()
 
-    async def _receipts(self, request: Any, context: Context) -> list[str]:
-        """The receipts of a request, if it may act on them."""
+    async def _receipts(self, request: Any, context: Context) -> tuple[list[str], bool]:
+        """The receipts of a request, if it may act on them, and whether delivery is exactly once."""
         metadata = await found(self._queue, request.subscription)
         if context.size > ACK_REQUEST_BYTES_MAX:
             raise invalid(f"Request payload size exceeds the limit: {ACK_REQUEST_BYTES_MAX} bytes.")
         if not request.ack_ids:
             raise bad_argument("ack_ids")
         receipts = own_receipts(metadata, list(request.ack_ids))
-        if not metadata.options.exactly_once:
-            return receipts
-        examined = await self._queue.examine(receipts)
-        stale = examined.stale + examined.malformed
-        if stale:
-            listed = stale[: max(1, DETAILS_BYTES_MAX // (max(map(len, stale)) + len(PERMANENT) + 8))]
-            # Clients repeat what is not listed only if the code is one of those that pass.
-            code = Code.INVALID_ARGUMENT if len(listed) == len(receipts) else Code.ABORTED
-            raise CallError(code, INVALID_RECEIPTS, dict.fromkeys(listed, PERMANENT), "EXACTLY_ONCE_ACKID_FAILURE")
-        return receipts
+        if metadata.options.exactly_once:
+            _answer_for(await self._queue.examine(receipts), receipts, exactly_once=True)
+        return receipts, metadata.options.exactly_once
+
+
+def _answer_for(settled: Settled, receipts: Sequence[str], exactly_once: bool) -> None:
+    """CallError for what was wrong with receipts."""
+    if not exactly_once:
+        return refuse_malformed(settled.malformed)
+    stale = settled.stale + settled.malformed
+    if stale:
+        listed = stale[: max(1, DETAILS_BYTES_MAX // (max(map(len, stale)) + len(PERMANENT) + 8))]
+        # Clients repeat what is not listed only if the code is one of those that pass.
+        code = Code.INVALID_ARGUMENT if len(listed) == len(receipts) else Code.ABORTED
+        raise CallError(code, INVALID_RECEIPTS, dict.fromkeys(listed, PERMANENT), "EXACTLY_ONCE_ACKID_FAILURE")
 
 
 def own_receipts(metadata: SubscriptionMetadata, receipts: list[str]) -> list[str]:

@@ -163,8 +163,11 @@ class Listener:
     async def _ack(self, metadata: SubscriptionMetadata, receipts: list[str], confirmation: Any) -> None:
         own = own_receipts(metadata, receipts)
         bad = set((await self._queue.examine(own)).stale) if metadata.options.exactly_once else set()
+        settled = await self._queue.ack([receipt for receipt in own if receipt not in bad])
+        refuse_malformed(settled.malformed)
+        if metadata.options.exactly_once:  # their leases may have ended since
+            bad.update(settled.stale)
         good = [receipt for receipt in own if receipt not in bad]
-        refuse_malformed((await self._queue.ack(good)).malformed)
         self._call.acks += len(good)
         confirmation.ack_ids.extend(good)
         confirmation.invalid_ack_ids.extend(sorted(bad))
@@ -178,8 +181,11 @@ class Listener:
             if receipt in own and receipt not in bad:
                 by_seconds.setdefault(seconds, []).append(receipt)
         for seconds, group in by_seconds.items():
-            refuse_malformed((await self._queue.extend(group, seconds)).malformed)
-            confirmation.ack_ids.extend(group)
+            settled = await self._queue.extend(group, seconds)
+            refuse_malformed(settled.malformed)
+            if metadata.options.exactly_once:
+                bad.update(settled.stale)
+            confirmation.ack_ids.extend(receipt for receipt in group if receipt not in bad)
         confirmation.invalid_ack_ids.extend(sorted(bad))
 
 

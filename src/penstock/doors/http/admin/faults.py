@@ -34,7 +34,7 @@ class HitsQuery(Paging, forbid_unknown_fields=True):
 
 
 class FaultRecord(msgspec.Struct):
-    """`calls`: how many it was about. `held`: calls that wait for its end."""
+    """`calls`: how many it was about. `held`: calls that wait now, for its seconds or its end."""
 
     id: str
     rule: Rule

@@ -1,0 +1,276 @@
+"""Faults as Google's own client meets them, and what its retry makes of each: the table in docs/testing-faults.md."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from google.api_core import exceptions
+from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, AcknowledgeStatus
+from google.pubsub_v1 import PublisherClient
+
+from penstock.testing.faults import Faults
+from tests.acceptance.fault_server import FaultServer
+from tests.server_process import SECONDS
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
+    with (
+        FaultServer(tmp_path_factory.mktemp("faults")) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
+        yield server
+
+
+@pytest.fixture
+def faults(server: FaultServer) -> Iterator[Faults]:
+    yield server.faults
+    server.faults.clear()
+
+
+# ---------------------------------------------------------------------- publishing
+
+
+@pytest.mark.parametrize("error", ["unavailable", "resource_exhausted", "internal"])
+def test_the_publisher_repeats_what_passes(server: FaultServer, faults: Faults, error: str) -> None:
+    topic = server.topic()
+    with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, error=error) as fault:
+        topic.publish("a")
+    assert (fault.hits, fault.calls) == (1, 2)
+    assert topic.published == ["a"]
+
+
+@pytest.mark.parametrize("code", ["ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "UNKNOWN"])
+def test_the_publisher_repeats_these_codes_too(server: FaultServer, faults: Faults, code: str) -> None:
+    topic = server.topic()
+    with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, code=code) as fault:
+        topic.publish("a")
+    assert (fault.calls, topic.published) == (2, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("permission_denied", exceptions.PermissionDenied),
+        ("not_found", exceptions.NotFound),
+        ("invalid_argument", exceptions.InvalidArgument),
+        ("failed_precondition", exceptions.FailedPrecondition),
+    ],
+)
+def test_the_program_gets_what_does_not_pass(
+    server: FaultServer, faults: Faults, error: str, kind: type[Exception]
+) -> None:
+    topic = server.topic()
+    with (
+        faults.add(door="pubsub", verb="publish", resource=topic.id, error=error, message="Not today.") as fault,
+        pytest.raises(kind, match="Not today"),
+    ):
+        topic.publish("a")
+    assert (fault.calls, topic.published) == (1, [])
+
+
+def test_the_publisher_does_not_wait_as_long_as_it_is_told(server: FaultServer, faults: Faults) -> None:
+    """RetryInfo is in the answer; the client has its own backoff, 0.1 s at first."""
+    topic, begun = server.topic(), time.monotonic()
+    asked = {"error": "unavailable", "retry_after_seconds": 30}
+    with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, **asked) as fault:
+        topic.publish("a")
+    assert fault.calls == 2
+    assert time.monotonic() - begun < 25
+
+
+def test_the_hint_is_in_the_error(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    asked = {"error": "unavailable", "retry_after_seconds": 1.5}
+    with (
+        faults.add(door="pubsub", verb="publish", resource=topic.id, **asked),
+        pytest.raises(exceptions.ServiceUnavailable) as raised,
+    ):
+        PublisherClient(transport=server.publisher.transport).publish(
+            topic=topic.name, messages=[{"data": b"a"}], retry=None
+        )
+    (info,) = raised.value.details
+    assert (info.retry_delay.seconds, info.retry_delay.nanos) == (1, 500_000_000)
+
+
+def test_a_dropped_reply_makes_a_duplicate(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, effect="drop") as fault:
+        (message_id,) = topic.publish("a")
+    assert fault.calls == 2
+    assert topic.published == ["a", "a"]
+    assert [each["id"] for each in server.messages(topic.name)][1] == message_id
+
+
+def test_a_closed_connection_makes_none(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, effect="close") as fault:
+        topic.publish("a")
+    assert (fault.calls, topic.published) == (2, ["a"])
+
+
+def test_a_late_answer_is_waited_for(server: FaultServer, faults: Faults) -> None:
+    topic, begun = server.topic(), time.monotonic()
+    with faults.add(door="pubsub", verb="publish", resource=topic.id, latency=0.3) as fault:
+        topic.publish("a")
+    assert time.monotonic() - begun >= 0.3
+    assert (fault.calls, topic.published) == (1, ["a"])
+
+
+def test_an_answer_later_than_the_timeout_is_a_duplicate(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, latency=30) as fault:
+        server.publisher.publish(topic.name, b"a", timeout=0.5).result(SECONDS)
+    assert (fault.calls, topic.published) == (2, ["a", "a"])
+
+
+def test_a_held_call_goes_on_when_the_fault_ends(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    fault = faults.add(door="pubsub", verb="publish", resource=topic.id, effect="hold")
+    sent = server.publisher.publish(topic.name, b"a")
+    assert fault.wait().held == 1
+    assert topic.published == []
+    fault.remove()
+    sent.result(SECONDS)
+    assert topic.published == ["a"]
+
+
+def test_a_full_disk_is_repeated_until_there_is_room(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    with faults.add(door="pubsub", resource=topic.id, times=2, effect="disk_full") as fault:
+        topic.publish("a")
+    assert (fault.hits, fault.calls, topic.published) == (2, 3, ["a"])
+
+
+# ---------------------------------------------------------------------- pulling
+
+
+def test_a_pull_is_repeated(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    topic.publish("a")
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, error="unavailable") as fault:
+        assert topic.texts() == ["a"]
+    assert fault.calls == 2
+
+
+def test_the_answer_of_a_pull_that_is_lost_comes_again_after_the_deadline(server: FaultServer, faults: Faults) -> None:
+    """The client pulls again at once; the lost message is leased to nobody until its ack deadline."""
+    topic = server.topic()
+    topic.publish("a", "b")
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="drop") as fault:
+        assert topic.texts(1) == ["b"]
+    assert fault.log[0]["messages"] == 1
+    assert server.waiting(topic.subscription) == 2
+
+
+@pytest.mark.parametrize("most", [1, 10])
+def test_a_message_is_delivered_twice(server: FaultServer, faults: Faults, most: int) -> None:
+    topic = server.topic()
+    topic.publish("a")
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="duplicate"):
+        got = topic.pull(most)
+        got += topic.pull(most) if most == 1 else []
+    first, second = got
+    assert first.message.message_id == second.message.message_id
+    server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[first.ack_id])
+    assert server.waiting(topic.subscription) == 0
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, ["b"]), (10, ["b", "a"])])
+def test_messages_change_places(server: FaultServer, faults: Faults, most: int, expected: list[str]) -> None:
+    topic = server.topic()
+    topic.publish("a", "b")
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="reorder"):
+        assert topic.texts(most) == expected
+    assert server.waiting(topic.subscription) == 2
+
+
+def test_a_lease_ends_at_once(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    topic.publish("a")
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, effect="expire") as fault:
+        (first,) = topic.pull()
+        (second,) = topic.pull()
+    assert fault.hits == 1
+    server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[first.ack_id])
+    assert server.waiting(topic.subscription) == 1
+    server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[second.ack_id])
+    assert server.waiting(topic.subscription) == 0
+
+
+def test_an_ack_that_fails_is_repeated(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    topic.publish("a")
+    (got,) = topic.pull()
+    with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="unavailable") as fault:
+        server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
+    assert (fault.calls, server.waiting(topic.subscription)) == (2, 0)
+
+
+# ---------------------------------------------------------------------- the stream
+
+
+def test_a_closed_stream_is_opened_again(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    with topic.listening() as arrived:
+        topic.publish("a")
+        assert arrived.get(timeout=SECONDS).data == b"a"
+        fault = faults.add(door="pubsub", verb="pull", resource=topic.id, times=1, effect="close").wait()
+        topic.publish("b")
+        assert arrived.get(timeout=SECONDS).data == b"b"
+    assert fault.hits == 1
+
+
+@pytest.mark.parametrize("error", ["unavailable", "internal", "resource_exhausted"])
+def test_the_stream_goes_on_after_an_error_that_passes(server: FaultServer, faults: Faults, error: str) -> None:
+    topic = server.topic()
+    with topic.listening() as arrived:
+        faults.add(door="pubsub", verb="pull", resource=topic.id, times=1, error=error).wait()
+        topic.publish("a")
+        assert arrived.get(timeout=SECONDS).data == b"a"
+
+
+def test_the_stream_ends_with_an_error_that_does_not_pass(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, error="permission_denied"):
+        listening = server.subscriber.subscribe(topic.subscription, lambda message: message.ack())
+        with pytest.raises(exceptions.PermissionDenied):
+            listening.result(SECONDS)
+
+
+def test_the_listener_sees_a_duplicate(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="duplicate")
+    with topic.listening() as arrived:
+        topic.publish("a")
+        first, second = arrived.get(timeout=SECONDS), arrived.get(timeout=SECONDS)
+    assert first.message_id == second.message_id
+    assert server.waiting(topic.subscription) == 0
+
+
+def test_the_listener_gets_a_message_again_whose_lease_ended(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    fault = faults.add(door="pubsub", verb="pull", resource=topic.id, effect="expire")
+    with topic.listening() as arrived:
+        topic.publish("a")
+        first, second = arrived.get(timeout=SECONDS), arrived.get(timeout=SECONDS)
+    assert first.message_id == second.message_id
+    assert first.ack_id != second.ack_id
+    assert fault.hits == 1
+
+
+def test_an_ack_after_the_end_of_the_lease_where_delivery_is_exactly_once(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic(enable_exactly_once_delivery=True)
+    faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, effect="expire")
+    futures = []
+    with topic.listening(ack=lambda message: futures.append(message.ack_with_response())) as arrived:
+        topic.publish("a")
+        first, second = arrived.get(timeout=SECONDS), arrived.get(timeout=SECONDS)
+        with pytest.raises(AcknowledgeError) as raised:
+            futures[0].result(SECONDS)
+        assert futures[1].result(SECONDS) is AcknowledgeStatus.SUCCESS
+    assert first.message_id == second.message_id
+    assert raised.value.error_code is AcknowledgeStatus.INVALID_ACK_ID

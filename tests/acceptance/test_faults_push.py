@@ -1,0 +1,114 @@
+"""Faults of push, as an endpoint meets them: the table in docs/testing-faults.md."""
+
+from __future__ import annotations
+
+import json
+import queue
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from penstock.testing.faults import Faults
+from tests.acceptance.fault_server import FaultServer, Topic
+from tests.server_process import SECONDS
+
+
+class Endpoint:
+    """A web server that accepts whatever comes."""
+
+    def __init__(self) -> None:
+        arrived: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.arrived = arrived
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                arrived.put(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["message"])
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = Thread(target=self._server.serve_forever, args=[0.02], daemon=True)
+        self._thread.start()
+
+    def next_id(self) -> str:
+        return str(self.arrived.get(timeout=SECONDS)["messageId"])
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
+    with (
+        FaultServer(tmp_path_factory.mktemp("faults"), "--push-allow", "127.0.0.0/8") as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
+        yield server
+
+
+@pytest.fixture
+def faults(server: FaultServer) -> Iterator[Faults]:
+    yield server.faults
+    server.faults.clear()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.close()
+
+
+@pytest.fixture
+def topic(server: FaultServer, endpoint: Endpoint) -> Topic:
+    return server.topic(push_config={"push_endpoint": endpoint.url})
+
+
+def test_push_is_paused_and_goes_on(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+    (first,) = topic.publish("a")
+    assert endpoint.next_id() == first
+    fault = faults.add(verb="push", resource=topic.id, effect="hold").wait()
+    (second,) = topic.publish("b")
+    assert fault.held == 1
+    assert endpoint.arrived.empty()
+    fault.remove()
+    assert endpoint.next_id() == second
+
+
+def test_the_endpoint_gets_a_message_twice(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+    with faults.add(verb="push", resource=topic.id, times=1, effect="duplicate"):
+        (sent,) = topic.publish("a")
+        assert [endpoint.next_id(), endpoint.next_id()] == [sent, sent]
+
+
+def test_the_lease_ends_while_the_endpoint_works(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+    with faults.add(verb="push", resource=topic.id, effect="expire") as fault:
+        (sent,) = topic.publish("a")
+        assert [endpoint.next_id(), endpoint.next_id()] == [sent, sent]
+    assert fault.hits == 1
+
+
+def test_push_goes_on_after_an_error(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+    fault = faults.add(verb="push", resource=topic.id, times=2, error="unavailable").wait(2)
+    (sent,) = topic.publish("a")
+    assert endpoint.next_id() == sent
+    assert fault.hits == 2
+
+
+def test_an_ack_that_fails_brings_the_message_again(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+    """What the endpoint accepted comes again after its ack deadline, which is 10 seconds here: not waited for."""
+    with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="unavailable") as fault:
+        topic.publish("a")
+        endpoint.next_id()
+        fault.wait()
+    assert topic.server.waiting(topic.subscription) == 1
