@@ -60,6 +60,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "restore": Listed("backup:restore", "Make a store of a backup."),
         "seed": Listed("seed:seed", "Make the topics, subscriptions, queues, schemas and first messages of a file."),
         "doctor": Listed("doctor:doctor", "Check a store or a server: disk, clock, limits, who may come in."),
+        "faults": Listed("faults:app", "Faults on purpose, of a server for tests: list, add, remove, hits."),
         "azurite": Listed("azurite:azurite", "Serve Azure queues alone, with Azurite's flags."),
         "gcloud": Listed("gcloud:gcloud", "Serve Pub/Sub alone, with the command line of gcloud's emulator."),
         "shims": Listed("shims:shims", "Write gcloud, azurite and azurite-queue, which start Penstock, into a folder."),

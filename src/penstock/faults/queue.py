@@ -178,14 +178,13 @@ class FaultyQueue:
                 news = asyncio.ensure_future(self._faults.news.wait())
                 await asyncio.wait({work, news}, return_when=asyncio.FIRST_COMPLETED)
                 news.cancel()
-                if work.done():
-                    return fault, work.result()
-                later = self._faults.strike(called, INSTEAD, since=latest)
-                latest = self._faults.latest
+                later, latest = self._faults.strike(called, INSTEAD, since=latest), self._faults.latest
                 if later is not None:
                     await self._end(work)
                     await self._instead(later)
                     work = asyncio.ensure_future(go())
+                elif work.done():
+                    return fault, work.result()
         except asyncio.CancelledError:
             news.cancel()
             await self._end(work)
