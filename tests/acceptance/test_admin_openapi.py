@@ -100,6 +100,7 @@ def test_every_route_answers_what_it_declares(ask: Harness) -> None:
     clocks(ask)
     moves(ask)
     the_server(ask)
+    faults(ask)
     errors(ask)
     ask("DELETE", "/subscriptions/{subscription}", subscription="s")
     ask("DELETE", "/topics/{topic}", topic="t")
@@ -194,6 +195,16 @@ def the_server(ask: Harness) -> None:
     if "/topology" in ask.document["paths"]:
         topology = ask("GET", "/topology")
         ask("POST", "/topology", topology)
+
+
+def faults(ask: Harness) -> None:
+    fault = ask("POST", "/faults", {"effect": "error", "error": "unavailable", "door": "http", "verb": "peek"})["id"]
+    ask("GET", "/subscriptions/{subscription}/messages", subscription="s", status=503)
+    ask("GET", "/faults", project="")
+    ask("GET", "/faults/{fault}", fault=fault)
+    assert len(ask("GET", "/faults/{fault}/hits", fault=fault, at_least=1, wait_seconds=1)["hits"]) == 1
+    ask("DELETE", "/faults/{fault}", fault=fault)
+    ask("DELETE", "/faults")
 
 
 def errors(ask: Harness) -> None:
