@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.doors.text.codec import Decoder
-from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of
+from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of, not_held
 from penstock.doors.text.memory import PENDING, READING, UNSENT, Memory
 from penstock.doors.text.queues import Ack, Turn, encode_answers
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
@@ -262,14 +262,14 @@ class TextConnection(asyncio.Protocol):
             if window.limit:
                 window.feed.offer(window)
         for each in unknown:
-            self._refuse(_not_held(event.version, ACKNOWLEDGE, event.queue, each), turn)
+            self._refuse(not_held(event.version, ACKNOWLEDGE, event.queue, each), turn)
 
     def _give_back(self, event: Return, turn: Turn) -> None:
         window = (self._windows or {}).get(event.queue)
         taken = window.take([event.id], unread=event.unread)[0] if window is not None else {}
         if window is None or not taken:
             kind = UNREAD if event.unread else RETURN
-            return self._refuse(_not_held(event.version, kind, event.queue, event.id), turn)
+            return self._refuse(not_held(event.version, kind, event.queue, event.id), turn)
         self._host.queues.give_back(window.receipts(taken.values()), event.delay_seconds, unseen=event.unread)
         if window.limit:
             window.feed.offer(window)
@@ -397,7 +397,3 @@ class TextConnection(asyncio.Protocol):
         else:
             self.deadline = now + limits.write_seconds
             transport.close()
-
-
-def _not_held(version: int, refused: int, queue: bytes, message_id: bytes) -> Fault:
-    return Fault(version, "not-held", "The message is not outstanding on this connection.", refused, queue, message_id)

@@ -35,3 +35,7 @@ def fault_of(error: BaseException, version: int, refused: int, queue: bytes = b"
             code = getattr(error, "protocol_code", "") or CODES[kind]
             return Fault(version, code, sentence, refused, queue, message_id)
     return Fault(version, "internal", "The endpoint failed.", refused, queue, message_id)
+
+
+def not_held(version: int, refused: int, queue: bytes, message_id: bytes) -> Fault:
+    return Fault(version, "not-held", "The message is not outstanding on this connection.", refused, queue, message_id)
