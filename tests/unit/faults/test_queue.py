@@ -27,7 +27,7 @@ SECONDS = 20
 UNTOUCHED = """
     clock limits examine is_unacked unacked story leases sequences publisher_receipt find_topic topics topic_statistics
     find_subscription subscriptions subscription_statistics backlog preview_seek find_queue queue_names snapshots
-    document documents store first_offset_at commit on on_reset off backup
+    document documents store holdings first_offset_at commit on on_reset off backup
     put_back lease_at forget_producer touch_subscription put_document remove_document
 """
 PULLS = {"pull", "lease", "read"}
