@@ -148,12 +148,27 @@ def test_a_full_disk_is_repeated_until_there_is_room(server: FaultServer, faults
 # ---------------------------------------------------------------------- pulling
 
 
-def test_a_pull_is_repeated(server: FaultServer, faults: Faults) -> None:
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "INTERNAL", "ABORTED", "UNKNOWN"])
+def test_a_pull_is_repeated(server: FaultServer, faults: Faults, code: str) -> None:
     topic = server.topic()
     topic.publish("a")
-    with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, error="unavailable") as fault:
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, code=code) as fault:
         assert topic.texts() == ["a"]
     assert fault.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("RESOURCE_EXHAUSTED", exceptions.ResourceExhausted), ("DEADLINE_EXCEEDED", exceptions.DeadlineExceeded)],
+)
+def test_a_pull_is_not_repeated(server: FaultServer, faults: Faults, code: str, kind: type[Exception]) -> None:
+    topic = server.topic()
+    with (
+        faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, code=code) as fault,
+        pytest.raises(kind, match=code),
+    ):
+        topic.pull()
+    assert fault.calls == 1
 
 
 def test_the_answer_of_a_pull_that_is_lost_comes_again_after_the_deadline(server: FaultServer, faults: Faults) -> None:
@@ -210,6 +225,28 @@ def test_an_ack_that_fails_is_repeated(server: FaultServer, faults: Faults) -> N
     assert (fault.calls, server.waiting(topic.subscription)) == (2, 0)
 
 
+def test_an_ack_is_not_repeated_after_an_internal_error(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    topic.publish("a")
+    (got,) = topic.pull()
+    with (
+        faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="internal"),
+        pytest.raises(exceptions.InternalServerError),
+    ):
+        server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
+    assert server.waiting(topic.subscription) == 1
+
+
+@pytest.mark.parametrize("effect", ["drop", "close"])
+def test_an_ack_whose_answer_is_lost_is_repeated(server: FaultServer, faults: Faults, effect: str) -> None:
+    topic = server.topic()
+    topic.publish("a")
+    (got,) = topic.pull()
+    with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, effect=effect) as fault:
+        server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
+    assert (fault.calls, server.waiting(topic.subscription)) == (2, 0)
+
+
 # ---------------------------------------------------------------------- the stream
 
 
@@ -233,12 +270,28 @@ def test_the_stream_goes_on_after_an_error_that_passes(server: FaultServer, faul
         assert arrived.get(timeout=SECONDS).data == b"a"
 
 
-def test_the_stream_ends_with_an_error_that_does_not_pass(server: FaultServer, faults: Faults) -> None:
+@pytest.mark.parametrize(
+    ("code", "kind"), [("PERMISSION_DENIED", exceptions.PermissionDenied), ("CANCELLED", exceptions.Cancelled)]
+)
+def test_the_stream_ends_with_an_error_that_does_not_pass(
+    server: FaultServer, faults: Faults, code: str, kind: type[Exception]
+) -> None:
     topic = server.topic()
-    with faults.add(door="pubsub", verb="pull", resource=topic.id, error="permission_denied"):
+    with faults.add(door="pubsub", verb="pull", resource=topic.id, code=code):
         listening = server.subscriber.subscribe(topic.subscription, lambda message: message.ack())
-        with pytest.raises(exceptions.PermissionDenied):
+        with pytest.raises(kind):
             listening.result(SECONDS)
+
+
+def test_messages_that_a_stream_lost_come_again_after_the_deadline(server: FaultServer, faults: Faults) -> None:
+    topic = server.topic()
+    with topic.listening() as arrived:
+        fault = faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="drop")
+        topic.publish("a")
+        fault.wait()
+        topic.publish("b")
+        assert arrived.get(timeout=SECONDS).data == b"b"
+    assert server.waiting(topic.subscription) == 1
 
 
 def test_the_listener_sees_a_duplicate(server: FaultServer, faults: Faults) -> None:

@@ -211,7 +211,7 @@ def error_of(rule: Rule, number: str) -> PenstockError:
     if rule.effect == "disk_full":
         return JournalFullError()
     kind = ERRORS[rule.error or "unavailable"]
-    error = kind(rule.message or f"{(kind.__doc__ or '').strip()} (fault {number})")
+    error = kind(rule.message or f"{rule.code or (kind.__doc__ or '').strip()} (fault {number})")
     error.retry_after_seconds = rule.retry_after_seconds
     error.protocol_code = rule.code
     return error
