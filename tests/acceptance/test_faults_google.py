@@ -31,6 +31,15 @@ def faults(server: FaultServer) -> Iterator[Faults]:
     server.faults.clear()
 
 
+def test_the_example_of_the_page(server: FaultServer, faults: Faults) -> None:
+    publisher, topic = server.publisher, server.topic().name
+    with faults.add(door="pubsub", verb="publish", nth=2, error="unavailable") as fault:
+        publisher.publish(topic, b"one").result()
+        publisher.publish(topic, b"two").result()
+    assert fault.hits == 1  # and the client published it again:
+    assert fault.calls == 3
+
+
 # ---------------------------------------------------------------------- publishing
 
 

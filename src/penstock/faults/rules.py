@@ -61,7 +61,7 @@ VERBS_OF: dict[str, frozenset[str]] = {
     "disk_full": frozenset({"publish"}),
 }
 UNANSWERED: dict[str, str] = {
-    "push": "a push has no caller who could miss the answer; its faults are error, hold, duplicate and expire",
+    "push": "a push has no caller who could miss the answer; its faults are error, latency, hold, duplicate and expire",
     "text nack": "the text protocol does not answer when a message is returned",
 }
 ADMIN = "http"  # a rule has to name this door to be about it: tests look at the server through it
