@@ -301,7 +301,7 @@ def _open_http(opening: Opening) -> Door:
             settings.backup_folder,
             opening.seeding(),
             _decoder(queue),
-            opening.faults,
+            faults=opening.faults,
         ),
         **opening.common("http"),
     )

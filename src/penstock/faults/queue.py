@@ -143,28 +143,29 @@ class FaultyQueue:
     async def pull(self, name: str, max_messages: int, **options: Any) -> list[Delivery]:
         verb = "push" if options.get("holder") == PUSH else "pull"
         called = Called(self._queue.door, verb, self._names(name))
-        copies = self._copies.pop(name, None)
-        if copies:
-            if len(copies) > max_messages:
-                self._copies[name] = copies[max_messages:]
-            return copies[:max_messages]
+        if copies := self._again(name, max_messages):
+            return copies
         most = max(2, max_messages) if self._faults.expects(called, "reorder") else max_messages
         fault, deliveries = await self._wait(called, lambda: self._queue.pull(name, most, **options))
         deliveries = await self._spoil(called, deliveries, max_messages, options)
         if len(deliveries) > max_messages:
             self._copies[name] = deliveries[max_messages:]
-        if fault is not None:
-            await self._late(fault)
-        return deliveries[:max_messages]
+        return await self._in_time(fault, deliveries[:max_messages])
+
+    def _again(self, name: str, most: int) -> list[Delivery]:
+        """Second deliveries that are still to come, unless the subscription is another one by now."""
+        copies = self._copies.pop(name, [])
+        if len(copies) > most:
+            self._copies[name] = copies[most:]
+        found = lookups.find_subscription(self._queue.engine, name) if copies else None
+        return copies[:most] if found is not None and found.number == copies[0].subscription else []
 
     async def lease(self, name: str, max_messages: int, **options: Any) -> Leased:
         called = Called(self._queue.door, "pull", self._names(name))
         most = max(2, max_messages) if self._faults.expects(called, "reorder") else max_messages
         fault, leased = await self._wait(called, lambda: self._queue.lease(name, most, **options))
         deliveries = await self._spoil(called, leased.deliveries, max_messages, options)
-        if fault is not None:
-            await self._late(fault)
-        return leased._replace(deliveries=deliveries)
+        return leased._replace(deliveries=await self._in_time(fault, deliveries))
 
     async def _wait(self, called: Called, go: Callable[[], Coroutine[Any, Any, T]]) -> tuple[Fault | None, T]:
         """Messages, and the rule that hit the call and did not end it. A rule that comes while it waits hits it too."""
@@ -209,6 +210,16 @@ class FaultyQueue:
     async def _late(self, fault: Fault) -> None:
         if fault.rule.effect == "latency":
             await self._faults.hold(fault)
+
+    async def _in_time(self, fault: Fault | None, deliveries: list[Delivery]) -> list[Delivery]:
+        """Messages, later if the call was hit so. Who does not wait for them never saw them."""
+        try:
+            if fault is not None:
+                await self._late(fault)
+            return deliveries
+        except asyncio.CancelledError:
+            self._queue.put_back(deliveries)
+            raise
 
     async def _spoil(
         self, called: Called, deliveries: list[Delivery], most: int, options: dict[str, Any]

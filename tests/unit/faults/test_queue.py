@@ -198,6 +198,32 @@ def test_a_caller_that_leaves_takes_nothing() -> None:
     tell(story)
 
 
+def test_a_caller_that_does_not_wait_for_a_late_answer_takes_nothing() -> None:
+    async def story(harness: Harness) -> None:
+        await harness.publish("a")
+        fault = harness.add("latency", seconds=60)
+        late = asyncio.ensure_future(harness.faulty.pull(SUBSCRIPTION, 1))
+        await turns()
+        assert (fault.held, await harness.waiting()) == (1, (1, 1))
+        late.cancel()
+        await turns()
+        assert (late.cancelled(), await harness.waiting()) == (True, (1, 0))
+
+    tell(story)
+
+
+def test_a_second_delivery_does_not_come_to_another_subscription_of_the_same_name() -> None:
+    async def story(harness: Harness) -> None:
+        await harness.publish("a")
+        harness.add("duplicate", nth=1)
+        assert texts(await harness.faulty.pull(SUBSCRIPTION, 1)) == ["a"]
+        await harness.queue.delete_subscription(SUBSCRIPTION)
+        await harness.queue.create_subscription(SUBSCRIPTION, TOPIC)
+        assert await harness.faulty.pull(SUBSCRIPTION, 1) == []
+
+    tell(story)
+
+
 def test_the_answer_of_a_pull_that_is_lost_stays_leased() -> None:
     async def story(harness: Harness) -> None:
         await harness.publish("a")

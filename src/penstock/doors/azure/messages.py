@@ -15,7 +15,7 @@ from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, po
 from penstock.doors.azure.queues import POISON, Place, Queues
 from penstock.doors.consumers import Consumer, Consumers
 from penstock.engine.port import Queue
-from penstock.errors import UnavailableError
+from penstock.errors import LostReplyError, UnavailableError
 
 WEEK_SECONDS = 7 * 86400
 GET_MAX = 32
@@ -84,6 +84,8 @@ class Messages:
                 deliveries = await self._queue.pull(
                     place.subscription, most, lease_seconds=seconds, wait_seconds=wait, holder=peer
                 )
+        except LostReplyError:
+            raise
         except UnavailableError:  # the server stops: who waits for a message gets none
             if not wait:
                 raise

@@ -1,6 +1,6 @@
 """How errors look on this door: gRPC codes with their HTTP statuses, and one table from the error tree to them.
 
-UNKNOWN is never sent: clients repeat it for minutes.
+UNKNOWN is never sent, unless a fault asks for it: clients repeat it for minutes.
 """
 
 from __future__ import annotations
