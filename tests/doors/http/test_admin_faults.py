@@ -77,9 +77,11 @@ def test_a_reply_that_is_lost(harness: Harness) -> None:
     ("rule", "sentence"),
     [
         ({}, "The field effect is missing"),
-        ({"effect": "explode"}, "effect: invalid enum value 'explode'"),
-        ({"effect": "close", "door": "window"}, "door: invalid enum value 'window'"),
-        ({"effect": "close", "verb": "shout"}, "verb: invalid enum value 'shout'"),
+        (
+            {"effect": "explode"},
+            "effect must be close, disk_full, drop, duplicate, error, expire, hold, latency or reorder",
+        ),
+        ({"effect": "close", "door": "window"}, "door must be azure, flight, http, pubsub or text"),
         ({"effect": "close", "nth": 0}, "nth must be a whole number, at least 1"),
         ({"effect": "close", "probability": 2}, "probability must be a number, at most 1"),
         ({"effect": "close", "times": -1}, "times must be a whole number, at least 0"),
@@ -131,7 +133,7 @@ def test_the_python_face(harness: Harness, faults: ClientFaults) -> None:
     fault.remove()
     faults.add(effect="close")
     assert faults.clear() == 1
-    with pytest.raises(InvalidArgumentError, match="effect: invalid enum value ''"):
+    with pytest.raises(InvalidArgumentError, match="effect must be close"):
         faults.add(door="http")
     with pytest.raises(InvalidArgumentError, match="The effect latency needs seconds"):
         faults.add(latency=0)
