@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from penstock.admin.client import Client
+from penstock.testing.faults import Faults
 from tests.acceptance.command_line import CommandLine
-from tests.server_process import ServerProcess
+from tests.server_process import SECONDS, ServerProcess
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +69,14 @@ def test_a_server_that_is_not_for_tests(tmp_path: Path) -> None:
         command = CommandLine(server, tmp_path)
         said = command.refused("faults", "add", "close", code=1)
         assert "This server makes no faults: it was not started with --testing" in said
+
+
+def test_a_server_that_stops_lets_held_calls_go(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--memory", "--testing", doors=["http"]) as server, ThreadPoolExecutor(1) as threads:
+        with Client(server.addresses["http"]) as client, Client(server.addresses["http"]) as other:
+            client.post("/topics", {"name": "t"})
+            fault = Faults(client).add(door="http", verb="publish", effect="hold")
+            held = threads.submit(other.post, "/topics/t/messages", {"messages": [{"data": "a"}]})
+            assert fault.wait().held == 1
+            assert server.stop() == 0
+            assert held.result(SECONDS)["first_offset"] == 0

@@ -55,6 +55,8 @@ class FakeDoor:
 
 
 class FakeParts:
+    faults = None
+
     def __init__(self, *, second_door: Exception | None = None) -> None:
         self.story: list[str] = []
         self.condition = Condition()
