@@ -72,11 +72,15 @@ def test_a_server_that_is_not_for_tests(tmp_path: Path) -> None:
 
 
 def test_a_server_that_stops_lets_held_calls_go(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path, "--memory", "--testing", doors=["http"]) as server, ThreadPoolExecutor(1) as threads:
-        with Client(server.addresses["http"]) as client, Client(server.addresses["http"]) as other:
-            client.post("/topics", {"name": "t"})
-            fault = Faults(client).add(door="http", verb="publish", effect="hold")
-            held = threads.submit(other.post, "/topics/t/messages", {"messages": [{"data": "a"}]})
-            assert fault.wait().held == 1
-            assert server.stop() == 0
-            assert held.result(SECONDS)["first_offset"] == 0
+    with (
+        ServerProcess(tmp_path, "--memory", "--testing", doors=["http"]) as server,
+        ThreadPoolExecutor(1) as threads,
+        Client(server.addresses["http"]) as client,
+        Client(server.addresses["http"]) as other,
+    ):
+        client.post("/topics", {"name": "t"})
+        fault = Faults(client).add(door="http", verb="publish", effect="hold")
+        held = threads.submit(other.post, "/topics/t/messages", {"messages": [{"data": "a"}]})
+        assert fault.wait().held == 1
+        assert server.stop() == 0
+        assert held.result(SECONDS)["first_offset"] == 0

@@ -255,7 +255,8 @@ class FaultyQueue:
         if named.subscription is not None:
             names = self._names(args[named.subscription])
         if named.topic is not None:
-            names = (*names, args[named.topic])
+            topic = args[named.topic]
+            names = (topic, *names) if named.topic == 0 else (*names, topic)
         counted = len(args[named.counted]) if named.counted is not None else int(named.receipts)
         verb = "nack" if method == "extend" and not args[1] else named.verb
         return Called(self._queue.door, verb, names, counted)

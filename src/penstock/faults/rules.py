@@ -119,7 +119,7 @@ class Called(NamedTuple):
 
     door: str
     verb: str
-    names: tuple[str, ...]  # what it is about, the nearest first: a subscription, then its topic
+    names: tuple[str, ...]  # what it is about, the nearest first
     messages: int = 0
 
 

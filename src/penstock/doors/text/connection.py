@@ -337,7 +337,7 @@ class TextConnection(asyncio.Protocol):
         self._pending_messages -= turn.messages
         self._memory.hold(PENDING, self._pending_bytes)
         if turn.fail_what_is_lost():
-            self._host.note_fault(self, "unavailable", "A commit failed.")
+            self._host.note_fault(self, "unavailable", "An answer was lost." if turn.reply_lost else "A commit failed.")
             self._ending |= bool(turn.acks) or self._decoder.version != 2
             for ack in turn.acks if self._transport is None else ():
                 self._return_all(ack.window)
