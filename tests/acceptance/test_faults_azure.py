@@ -124,7 +124,8 @@ def test_an_answer_later_than_the_timeout_is_a_duplicate(server: FaultServer, fa
     with server.azure(retry_policy=retry, read_timeout=1) as queue:
         with faults.add(**about(queue, "publish", nth=1, latency=30)) as fault:
             queue.send_message("a")
-        assert (fault.calls, texts(server, queue)) == (2, ["a", "a"])
+        assert fault.calls >= 2  # on a busy machine an answer may be late by itself
+        assert texts(server, queue) == ["a"] * fault.calls
 
 
 def test_a_late_answer_is_waited_for(server: FaultServer, faults: Faults, queue: QueueClient) -> None:

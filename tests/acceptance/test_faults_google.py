@@ -10,6 +10,7 @@ from google.api_core import exceptions
 from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, AcknowledgeStatus
 from google.pubsub_v1 import PublisherClient
 
+from penstock.admin.client import path_of
 from penstock.testing.faults import Faults
 from tests.acceptance.fault_server import FaultServer
 from tests.server_process import SECONDS
@@ -133,7 +134,8 @@ def test_an_answer_later_than_the_timeout_is_a_duplicate(server: FaultServer, fa
     topic = server.topic()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, latency=30) as fault:
         server.publisher.publish(topic.name, b"a", timeout=0.5).result(SECONDS)
-    assert (fault.calls, topic.published) == (2, ["a", "a"])
+    assert fault.calls >= 2  # on a busy machine an answer may be late by itself
+    assert topic.published == ["a"] * fault.calls
 
 
 def test_a_held_call_goes_on_when_the_fault_ends(server: FaultServer, faults: Faults) -> None:
@@ -300,7 +302,8 @@ def test_messages_that_a_stream_lost_come_again_after_the_deadline(server: Fault
         fault.wait()
         topic.publish("b")
         assert arrived.get(timeout=SECONDS).data == b"b"
-    assert server.waiting(topic.subscription) == 1
+        leases = server.admin.get(path_of("subscriptions", topic.subscription, "leases"))["leases"]
+    assert leases[0]["offset"] == 0
 
 
 def test_the_listener_sees_a_duplicate(server: FaultServer, faults: Faults) -> None:
@@ -309,8 +312,7 @@ def test_the_listener_sees_a_duplicate(server: FaultServer, faults: Faults) -> N
     with topic.listening() as arrived:
         topic.publish("a")
         first, second = arrived.get(timeout=SECONDS), arrived.get(timeout=SECONDS)
-    assert first.message_id == second.message_id
-    assert server.waiting(topic.subscription) == 0
+    assert (first.message_id, first.ack_id) == (second.message_id, second.ack_id)
 
 
 def test_the_listener_gets_a_message_again_whose_lease_ended(server: FaultServer, faults: Faults) -> None:
