@@ -204,15 +204,16 @@ class Turn:
     def fail_what_is_lost(self) -> bool:
         """Of what was decided, some may never become durable; whether there was any."""
         lost = False
-        self.reply_lost = any(isinstance(each.exception(), LostReplyError) for each in self.decisions())
         for batch in self.batches.values():
             error = batch.sent.exception() if batch.sent is not None else None
             if error is not None:
                 lost = True
+                self.reply_lost |= isinstance(error, LostReplyError)
                 self.fail(error, batch)
         self.acks = [ack for ack in self.acks if ack.done.exception() is not None]
-        for window, taken, _ in self.acks:
+        for window, taken, done in self.acks:
             window.held.update(taken)  # outstanding again
+            self.reply_lost |= isinstance(done.exception(), LostReplyError)
         return lost or bool(self.acks)
 
 
