@@ -115,6 +115,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     from penstock.doors.google.deadletters import source_attributes
     from penstock.doors.port import Condition
     from penstock.doors.resources import Names, project_of
+    from penstock.faults.faults import Faults
     from penstock.wire.budget import Budget
 
     begun = time.perf_counter()
@@ -131,7 +132,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     condition.recovered = _recovery(queue, time.perf_counter() - begun)
     undo = partial(_undo, queue, queue.engine.commits.submitted)
     try:
-        faults = _open_faults(queue) if settings.testing else None
+        faults = Faults(queue.clock.now) if settings.testing else None
         opening = Opening(settings, queue, condition, Budget(settings.buffer_bytes_max), faults)
         doors = _open_doors(opening)
         if seed is not None:
@@ -145,12 +146,6 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     condition.counts = {door.name: door.counts for door in doors}
     condition.names = Names(doors, settings.default_project)
     return Parts(queue, doors, condition, undo, faults)
-
-
-def _open_faults(queue: AsyncMessageQueue) -> Faults:
-    from penstock.faults.faults import Faults
-
-    return Faults(queue.clock.now)
 
 
 async def _apply_seed(opening: Opening, seed: Source) -> None:
