@@ -11,13 +11,13 @@ import pytest
 from penstock import errors
 from penstock.doors.flight.errors import CODES, OutOfRangeError, flight_error, flight_errors
 from penstock.doors.flight.link import ERRORS, error_word
-from penstock.errors import PenstockError
+from penstock.errors import LostReplyError, PenstockError
 from penstock.journal.port import JournalFullError
 
 LEAVES = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, PenstockError)]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in LEAVES if kind is not PenstockError])
+@pytest.mark.parametrize("kind", [kind for kind in LEAVES if kind not in (PenstockError, LostReplyError)])
 def test_every_class_of_the_tree_has_a_row_and_crosses_the_link(kind: type[PenstockError]) -> None:
     assert kind in CODES
     assert ERRORS[error_word(kind("why"))] is kind
@@ -29,6 +29,11 @@ def test_every_class_of_the_tree_has_a_row_and_crosses_the_link(kind: type[Penst
 def test_a_full_disk_is_what_it_is_a_kind_of() -> None:
     assert error_word(JournalFullError()) == "ResourceExhaustedError"
     assert json.loads(flight_error(JournalFullError()).extra_info)["code"] == "resource_exhausted"  # type: ignore[attr-defined]
+
+
+def test_a_lost_answer_is_what_it_is_a_kind_of() -> None:
+    assert error_word(LostReplyError()) == "UnavailableError"
+    assert isinstance(flight_error(LostReplyError()), flight.FlightUnavailableError)
 
 
 def test_messages_that_are_gone_are_named() -> None:
