@@ -68,7 +68,7 @@ def test_a_server_that_is_not_for_tests(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         said = command.refused("faults", "add", "close", code=1)
-        assert "This server makes no faults: it was not started with --testing" in said
+        assert "This is for servers of tests only, which are started with --testing" in said
 
 
 def test_a_server_that_stops_lets_held_calls_go(tmp_path: Path) -> None:

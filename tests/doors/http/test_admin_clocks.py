@@ -9,6 +9,7 @@ import pytest
 from penstock import Draft, ManualClock, SubscriptionOptions
 from penstock.broker.model import SECOND
 from penstock.doors.resources import project_of
+from penstock.faults.faults import Faults
 from tests.doors.http.harness import Harness
 
 CLOCK = "/projects/shop/clock"
@@ -18,7 +19,7 @@ TOPIC, SUBSCRIPTION = "projects/shop/topics/orders", "projects/shop/subscription
 @pytest.fixture
 def harness() -> Iterator[Harness]:
     with Harness(clock=ManualClock(1_800_000_000 * SECOND), namespace_of=project_of) as harness:
-        harness.context.testing = True
+        harness.context.faults = harness.call(Faults, harness.queue.clock.now)  # as a server for tests has them
         harness.do(lambda: harness.queue.create_topic(TOPIC))
         harness.do(lambda: harness.queue.create_subscription(SUBSCRIPTION, TOPIC, SubscriptionOptions(lease_seconds=9)))
         yield harness
@@ -58,7 +59,7 @@ def test_what_the_api_shows_has_the_time_of_the_project(harness: Harness) -> Non
 
 
 def test_a_server_that_is_not_for_tests_lets_nobody_move_its_time(harness: Harness) -> None:
-    harness.context.testing = False
+    harness.context.faults = None
     for method, path, body in (
         ("POST", f"{CLOCK}/freeze", {}),
         ("POST", f"{CLOCK}/advance", {"seconds": 1}),

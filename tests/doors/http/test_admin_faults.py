@@ -46,7 +46,7 @@ def test_a_server_that_is_not_for_tests_makes_none() -> None:
         ):
             answer = harness.ask(method, path, body)
             assert answer.status == 412
-            assert answer.sentence == "This server makes no faults: it was not started with --testing"
+            assert answer.sentence == "This is for servers of tests only, which are started with --testing"
 
 
 def test_a_rule_comes_hits_and_goes(harness: Harness) -> None:
