@@ -358,12 +358,21 @@ class Machine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ time and restarts
 
-    @rule(seconds=SECONDS, set_back=st.sampled_from([0, 0, 0, 20]))
-    def advance(self, seconds: float, set_back: int) -> None:
-        """Time passes, and now and then somebody sets the clock on the wall: what lasts lasts as long as before."""
+    @rule(seconds=SECONDS, set_back=st.sampled_from([0, 0, 0, 20]), by_hand=st.booleans())
+    def advance(self, seconds: float, set_back: int, by_hand: bool) -> None:
+        """Time passes, and now and then somebody sets the clock on the wall: what lasts lasts as long as before.
+
+        What is due then has its effect when a command looks around; where time is moved by hand, before any answer.
+        """
+        if not by_hand:
+            self.clock.followers.clear()
         self.clock.set_wall(-set_back)
         self.clock.advance(seconds)
         self.model.now = self.clock.now()
+        self.clock.followers.add(self.queue.engine)
+        if by_hand:
+            self.model.tick_at = 0
+            self.both(MessageQueue.get_all_topics, lambda _: None)
 
     @precondition(lambda self: self.steps % 4 == 1)
     @rule(crash=st.booleans())

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
+from weakref import WeakSet
 
 from penstock.broker.model import FOREVER, SECOND
 
@@ -133,6 +134,11 @@ class _SetAlarm:
         self.ring = None
 
 
+class Follower(Protocol):
+    def look_again(self) -> None:
+        """The clock was moved by hand."""
+
+
 class ManualClock:
     """A clock that stands still until it is told to move: time in tests is an argument.
 
@@ -143,7 +149,7 @@ class ManualClock:
         self._now = now
         self._behind = 0  # how far the wall clock was set back
         self._alarms = Alarms()
-        self.followers: list[Callable[[], object]] = []  # told of every move
+        self.followers = WeakSet[Follower]()
 
     def now(self) -> int:
         return self._now
@@ -174,8 +180,8 @@ class ManualClock:
             self._now = max(self._now, at)
             self._alarms.ring_next()
         self._now = until
-        for follow in self.followers:
-            follow()
+        for each in list(self.followers):
+            each.look_again()
 
     async def pass_by(self, seconds: float) -> None:
         """The same for programs in the running loop, which see every moment as it comes.

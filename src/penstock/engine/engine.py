@@ -70,7 +70,7 @@ class Engine:
         self.own_clocks = self.clocks.own
         self.moved = False  # the clock was moved by hand: what depends on the time is looked at before the next answer
         if isinstance(self.clock, ManualClock):
-            self.clock.followers.append(self.look_again)
+            self.clock.followers.add(self)
         self.journal = journal
         self.lock = threading.RLock()
         draw = draw or drawn_numbers().__next__
