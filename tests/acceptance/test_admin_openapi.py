@@ -121,6 +121,8 @@ def topics(ask: Harness) -> None:
     ask("GET", "/topics/{topic}/messages/{offset}", topic="t", offset=5, decode="true", body_bytes=1)
     story = ask("GET", "/topics/{topic}/messages/{offset}/story", topic="t", offset=5)
     assert [each["sentence"] for each in story["events"]] == ["Published."]
+    stories = ask("GET", "/topics/{topic}/stories", topic="t", max=2)
+    assert [(each["offset"], each["complete"]) for each in stories["stories"]] == [(0, True), (1, True)]
     ask("GET", "/topics/{topic}/stream", topic="t")
     ask("POST", "/topics/{topic}/purge", topic="old")
 
@@ -133,6 +135,8 @@ def subscriptions(ask: Harness) -> None:
     ask("GET", "/subscriptions/{subscription}", subscription="s")
     ask("PATCH", "/subscriptions/{subscription}", {"options": {"ack_deadline_seconds": 20}}, subscription="s")
     ask("GET", "/subscriptions/{subscription}/messages", subscription="s")
+    backlog = ask("GET", "/subscriptions/{subscription}/backlog", subscription="s", max=1)
+    assert (backlog["messages"][0]["stage"], backlog["complete"]) == ("unread", False)
     pulled = ask("POST", "/subscriptions/{subscription}/pull", {"max_messages": 3}, subscription="s")
     one, two, three = (each["receipt"] for each in pulled["deliveries"])
     ask("GET", "/subscriptions/{subscription}/leases", subscription="s")

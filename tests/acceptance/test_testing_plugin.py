@@ -124,11 +124,11 @@ def test_a_seed_that_is_wrong_says_where(tmp_path: Path) -> None:
 
 
 def test_the_guide_is_true(tmp_path: Path) -> None:
-    example, _, plain = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[:3]
+    example, _, plain, happened = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[:4]
     (tmp_path / "plain.py").write_text(plain, encoding="utf-8")
-    tests = f"{example}\ndef test_plain():\n    import runpy\n    runpy.run_path('plain.py')\n"
+    tests = f"{example}\n{happened}\ndef test_plain():\n    import runpy\n    runpy.run_path('plain.py')\n"
     done = run(tmp_path, tests)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_suite_that_does_not_use_it_imports_none_of_it(tmp_path: Path) -> None:

@@ -316,6 +316,7 @@ class AsyncMessageQueue:
     examine = lookup(lookups.examine)
     is_unacked = lookup(lookups.is_unacked)
     unacked = lookup(lookups.unacked)
+    unsettled = lookup(lookups.unsettled)
     leases = lookup(lookups.leases)
     holdings = lookup(lookups.holdings)
     story = lookup(lookups.story)

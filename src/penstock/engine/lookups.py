@@ -27,6 +27,7 @@ from penstock.engine.views import (
     Store,
     SubscriptionMetadata,
     TopicMetadata,
+    Unsettled,
     backlog_of,
 )
 from penstock.errors import NotFoundError, UnavailableError
@@ -177,6 +178,24 @@ def unacked(engine: Engine, name: str, first: int, most: int) -> list[int]:
         return nsmallest(most, {*below, *islice(_unread(subscription, topic, first), most)})
 
 
+def unsettled(engine: Engine, name: str, first: int, most: int) -> list[Unsettled]:
+    """The same with the stage of each, and what it waits for."""
+    with engine.lock:
+        subscription, find = engine.broker.state.subscription(name), engine.lease_origins.find
+        found = []
+        for offset in unacked(engine, name, first, most):
+            entry = subscription.outstanding.get(offset)
+            if entry is None:
+                unread = offset >= subscription.cursor
+                found.append(Unsettled(offset, "unread" if unread else "held", 0, 0, None, None))
+            else:
+                origin = find(subscription.number, entry.stamp) if entry.leased else None
+                who = (origin.door, origin.holder) if origin is not None else (None, None)
+                leased = entry.leased
+                found.append(Unsettled(offset, "leased" if leased else "waiting", entry.due, entry.attempts, *who))
+        return found
+
+
 def _unread(subscription: Subscription, topic: Topic, first: int) -> Iterator[int]:
     """Offsets that the subscription never looked at."""
     place = max(first, subscription.cursor)
@@ -202,10 +221,10 @@ def queue_names(engine: Engine, topic_prefix: str, prefix: str) -> list[str]:
         return [end for end in ends if find_queue(engine, topic_prefix + end, prefix + end) is not None]
 
 
-def story(engine: Engine, topic_name: str, offset: int) -> Story:
+def story(engine: Engine, topic_name: str, first: int, until: int) -> Story:
     if engine.stories is None:
         raise UnavailableError("This server keeps no stories of messages")
-    return engine.stories.of(topic_name, offset)
+    return engine.stories.of(topic_name, first, until)
 
 
 def document(engine: Engine, kind: str, name: str) -> bytes | None:

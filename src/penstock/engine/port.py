@@ -22,7 +22,16 @@ from penstock.engine.clock import Alarm, Clock, sleep_until
 from penstock.engine.statistics import SubscriptionStatistics, TopicStatistics
 from penstock.engine.stories import Happening, Story
 from penstock.engine.time_travel import IDLE_SECONDS, PACE, Pace, Time
-from penstock.engine.views import Backlog, Holding, Lease, QueueNumbers, Store, SubscriptionMetadata, TopicMetadata
+from penstock.engine.views import (
+    Backlog,
+    Holding,
+    Lease,
+    QueueNumbers,
+    Store,
+    SubscriptionMetadata,
+    TopicMetadata,
+    Unsettled,
+)
 from penstock.errors import PenstockError
 from penstock.journal.port import BackupProgress, BackupReport
 
@@ -54,6 +63,7 @@ __all__ = [
     "Time",
     "TimeControl",
     "TopicMetadata",
+    "Unsettled",
     "refusal",
     "sleep_until",
 ]
@@ -209,8 +219,11 @@ class Queue(Protocol):
     def unacked(self, name: str, first: int, most: int) -> Awaitable[list[int]]:
         """The next offsets from `first` on that are not settled on a subscription, ascending; leased ones included."""
 
-    def story(self, topic_name: str, offset: int) -> Awaitable[Story]:
-        """What happened to a message, as far as the server still knows."""
+    def unsettled(self, name: str, first: int, most: int) -> Awaitable[list[Unsettled]]:
+        """The same with the stage of each, and what it waits for."""
+
+    def story(self, topic_name: str, first: int, until: int) -> Awaitable[Story]:
+        """What happened to the messages with first <= offset < until, as far as the server still knows."""
 
     def leases(self, name: str, first: int, most: int) -> Awaitable[list[Lease]]:
         """What consumers have of a subscription, from an offset on, ascending."""

@@ -30,7 +30,9 @@ class Happening(NamedTuple):
 
 
 class Story(NamedTuple):
-    happenings: list[Happening]
+    """Of consecutive messages."""
+
+    happenings: dict[int, list[Happening]]  # by offset, oldest first
     known_since: int  # what was before is not known
 
 
@@ -67,23 +69,26 @@ class Stories:
         self._facts.clear()
         self._weight, self._known_since = 0, self._engine.now()
 
-    def of(self, topic_name: str, offset: int) -> Story:
-        """Oldest first."""
+    def of(self, topic_name: str, first: int, until: int) -> Story:
+        """Of the messages with first <= offset < until."""
         engine = self._engine
         with engine.lock:
             topic = engine.broker.state.topic(topic_name)
             names = {number: each.name for number, each in topic.readers.items()}
             kept, since = list(self._facts), self._known_since
-        found = []
+        found: dict[int, list[Happening]] = {offset: [] for offset in range(first, until)}
         for fact in kept:
             if type(fact) is f.Published:
-                if fact.topic == topic.number and fact.first <= offset < fact.first + fact.total:
-                    found.append(Happening(fact.at, "published", ""))
-            elif fact.subscription in names and offset in fact.offsets:
-                found.append(self._happening(fact, offset, names[fact.subscription]))
+                if fact.topic == topic.number:
+                    for offset in range(max(first, fact.first), min(until, fact.first + fact.total)):
+                        found[offset].append(Happening(fact.at, "published", ""))
+            elif fact.subscription in names:
+                for place, offset in enumerate(fact.offsets):
+                    if first <= offset < until:
+                        found[offset].append(self._happening(fact, place, names[fact.subscription]))
         return Story(found, since)
 
-    def _happening(self, fact: Any, offset: int, name: str) -> Happening:
+    def _happening(self, fact: Any, place: int, name: str) -> Happening:
         if type(fact) is f.Delivered:
             origin = self._engine.lease_origins.find(fact.subscription, fact.stamp)
             return Happening(fact.at, "delivered", name, origin.door if origin is not None else None, fact.deadline)
@@ -91,10 +96,10 @@ class Stories:
             return Happening(fact.at, "extended", name, None, fact.deadline)
         if type(fact) is f.Returned:
             kind = "unseen" if fact.unseen else "returned" if fact.by_holder else "lapsed"
-            due = fact.dues[fact.offsets.index(offset)] if fact.dues else 0
+            due = fact.dues[place] if fact.dues else 0
             return Happening(fact.at, kind, name, None, due)
         if type(fact) is f.Removed:
             return Happening(fact.at, fact.reason, name)
         if type(fact) is f.Delayed:
-            return Happening(fact.at, "delayed", name, None, fact.dues[fact.offsets.index(offset)])
+            return Happening(fact.at, "delayed", name, None, fact.dues[place])
         return Happening(getattr(fact, "at", 0), "acked" if type(fact) is f.Acked else "held", name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import FOREVER, SECOND, SubscriptionOptions, TopicOptions
@@ -137,6 +137,17 @@ class Holding(NamedTuple):
     leases: int
     since: int | None  # of the oldest lease
     deadline: int  # the first to come
+
+
+class Unsettled(NamedTuple):
+    """A message that a subscription is not done with."""
+
+    offset: int
+    stage: Literal["unread", "held", "waiting", "leased"]
+    until: int  # leased: the deadline; waiting: when it may be delivered
+    attempts: int
+    door: str | None  # leased: as in a Lease
+    holder: str | None
 
 
 class InternalMessage(NamedTuple):

@@ -19,10 +19,26 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.testing.clock import ProjectClock
+    from penstock.testing.deliveries import Delivery
+    from penstock.testing.faults import Fault, Faults
+    from penstock.testing.messages import Message
     from penstock.testing.project import Project
+    from penstock.testing.resources import Queue, Subscription, Topic
     from penstock.testing.servers import Server, server
 
-_HOME_OF = {"ProjectClock": "clock", "Project": "project", "Server": "servers", "server": "servers"}
+_HOME_OF = {
+    "Delivery": "deliveries",
+    "Fault": "faults",
+    "Faults": "faults",
+    "Message": "messages",
+    "Project": "project",
+    "ProjectClock": "clock",
+    "Queue": "resources",
+    "Server": "servers",
+    "Subscription": "resources",
+    "Topic": "resources",
+    "server": "servers",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -33,4 +49,5 @@ def __getattr__(name: str) -> object:
     return value
 
 
-__all__ = ["Project", "ProjectClock", "Server", "server"]
+__all__ = ["Delivery", "Fault", "Faults", "Message", "Project", "ProjectClock", "Queue", "Server", "Subscription"]
+__all__ += ["Topic", "server"]

@@ -17,6 +17,7 @@ import pytest
 
 if TYPE_CHECKING:
     from penstock.testing.clock import ProjectClock
+    from penstock.testing.faults import Faults
     from penstock.testing.project import Project
     from penstock.testing.servers import Server
     from penstock.text import Client as TextClient
@@ -83,6 +84,12 @@ def penstock_project(penstock: Server, request: pytest.FixtureRequest) -> Iterat
 def penstock_clock(penstock_project: Project) -> ProjectClock:
     """The time of the test's project, and of no other."""
     return penstock_project.clock
+
+
+@pytest.fixture
+def penstock_faults(penstock_project: Project) -> Faults:
+    """Faults on purpose, in the test's project alone; they end with the test."""
+    return penstock_project.faults
 
 
 @pytest.fixture

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.admin.client import path_of
 from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.testing.backlogs import report, wait_until_settled
 from penstock.testing.clock import ProjectClock
+from penstock.testing.faults import Faults
+from penstock.testing.resources import SETTLE_SECONDS, Queue, Subscription, Topic
 
 if TYPE_CHECKING:
     from penstock.testing.servers import Server
@@ -32,8 +36,15 @@ class Project:
     def __repr__(self) -> str:
         return f"<Project {self.name}>"
 
+    @cached_property
+    def faults(self) -> Faults:
+        """Faults on purpose, in this project alone; they end with it."""
+        return Faults(self.server.admin, self.name)
+
     def close(self) -> None:
-        """Close the clients that were made here."""
+        """Close the clients that were made here; faults end before, so that no call waits for one."""
+        if "faults" in self.__dict__:
+            self.faults.clear()
         self._open.close()
         self.server.projects.discard(self)
 
@@ -44,11 +55,17 @@ class Project:
 
     # ------------------------------------------------------------------ names
 
-    def topic(self, name: str) -> str:
-        return f"projects/{self.name}/topics/{name}"
+    def topic(self, name: str) -> Topic:
+        """The name that Google's clients take, and what was published there."""
+        return Topic(self, f"projects/{self.name}/topics/{name}")
 
-    def subscription(self, name: str) -> str:
-        return f"projects/{self.name}/subscriptions/{name}"
+    def subscription(self, name: str) -> Subscription:
+        """The name that Google's clients take, and what became of its messages."""
+        return Subscription(self, f"projects/{self.name}/subscriptions/{name}")
+
+    def queue(self, name: str) -> Queue:
+        """The name that Azure's clients take, and what became of its messages."""
+        return Queue(self, name)
 
     def text_queue(self, name: str) -> str:
         """What a client of the text protocol calls a queue of this project."""
@@ -123,6 +140,16 @@ class Project:
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         return self.server.admin.pages("/subscriptions", "subscriptions", project=self.name)
 
+    def settle(self, *subscriptions: str, seconds: float = SETTLE_SECONDS) -> None:
+        """Wait, in real seconds, until every message of these subscriptions, or of all, is done with."""
+
+        def names() -> list[str]:
+            return list(subscriptions) or [each["name"] for each in self.subscriptions()]
+
+        left = wait_until_settled(self.server.admin, names, seconds)
+        if left:
+            raise AssertionError(report(left, self.clock.show(), seconds))
+
     def story(self) -> str:
         """What happened to the messages of this project, for people: the last of each topic."""
         lines = [f"Project {self.name} at {self.clock.now:%Y-%m-%d %H:%M:%S} UTC"]
@@ -137,10 +164,13 @@ class Project:
         admin, path = self.server.admin, path_of("topics", topic["name"], "messages")
         yield f"  topic {topic['id']}: {topic['next_offset']} published, {topic['messages']} kept"
         page = admin.get(path, **{"from": -STORIES_MAX, "max": STORIES_MAX})
+        first = page["messages"][0]["offset"] if page["messages"] else 0
+        told = admin.get(path_of("topics", topic["name"], "stories"), **{"from": first, "max": STORIES_MAX})
+        stories = {each["offset"]: each["events"] for each in told["stories"]}
         for message in page["messages"]:
             shown = message.get("data", message.get("data_base64", ""))
             yield f"    {message['offset']}: {shown[:60]!r} {message['attributes'] or ''}".rstrip()
-            events = admin.get(f"{path}/{message['offset']}/story")["events"]
+            events = stories.get(message["offset"], [])
             for event, following in zip(events, [*events[1:], None], strict=True):
                 if following is None or event["kind"] != "extended" or following["kind"] != "extended":
                     yield f"      {event['at'][11:23]} {event['sentence']}"

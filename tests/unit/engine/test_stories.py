@@ -20,7 +20,7 @@ def queue() -> MessageQueue:
 
 
 def kinds(kept: Stories, offset: int) -> list[str]:
-    return [each.kind for each in kept.of("topic", offset).happenings]
+    return [each.kind for each in kept.of("topic", offset, offset + 1).happenings[offset]]
 
 
 def test_a_story_is_told_in_order_and_of_its_message_only(queue: MessageQueue) -> None:
@@ -33,7 +33,7 @@ def test_a_story_is_told_in_order_and_of_its_message_only(queue: MessageQueue) -
     assert kinds(kept, 1) == ["published", "delivered", "acked"]
     assert kinds(kept, 2) == []
     with pytest.raises(NotFoundError):
-        kept.of("nowhere", 0)
+        kept.of("nowhere", 0, 1)
 
 
 def test_old_things_are_forgotten_and_that_is_known(queue: MessageQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,5 +48,5 @@ def test_what_was_taken_back_is_no_part_of_a_story(queue: MessageQueue) -> None:
     kept = Stories(queue.engine)
     queue.publish("topic", [b"x"])
     queue.engine._tell_reset()
-    story = kept.of("topic", 0)
-    assert (story.happenings, story.known_since) == ([], queue.engine.now())
+    story = kept.of("topic", 0, 1)
+    assert (story.happenings, story.known_since) == ({0: []}, queue.engine.now())

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from penstock.doors.http.admin import (
     about,
+    backlogs,
     backup,
     clocks,
     consumers,
@@ -38,6 +39,7 @@ ROUTES: tuple[Route, ...] = (
     *clocks.ROUTES,
     *topics.ROUTES,
     *leases.ROUTES,
+    *backlogs.ROUTES,
     *consumers.ROUTES,
     *moves.ROUTES,
     *messages.ROUTES,

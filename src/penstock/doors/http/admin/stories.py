@@ -1,17 +1,22 @@
-"""The story of one message: published, delivered through which door, returned, acked, dead-lettered."""
+"""The stories of messages: published, delivered through which door, returned, acked, dead-lettered."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from penstock.broker.model import FOREVER
+from penstock.broker.names import MAX_OFFSET
 from penstock.doors.http.admin.calls import Call, Project, Route
-from penstock.doors.http.admin.records import instant, made_at
+from penstock.doors.http.admin.records import Count, instant, made_at
+from penstock.doors.http.admin.topics import topic_of
 from penstock.doors.resources import SUBSCRIPTIONS, parts_of
 from penstock.engine.port import Happening
 from penstock.errors import InvalidArgumentError
+
+MESSAGES_MAX = 1000
 
 _SENTENCES = {
     "published": "Published.",
@@ -37,22 +42,68 @@ class StoryEvent(msgspec.Struct):
     sentence: str
 
 
+Complete = Annotated[bool, msgspec.Meta(description="It begins with its publish: nothing of it is missing.")]
+
+
 class StoryRecord(msgspec.Struct):
     """`sentence`: how far back the server knows."""
 
     events: list[StoryEvent]
+    complete: Complete
     known_since: datetime
     sentence: str
+
+
+class StoriesQuery(msgspec.Struct, forbid_unknown_fields=True):
+    project: str = ""
+    start: Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET, description="The first offset.")] = msgspec.field(
+        default=0, name="from"
+    )
+    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX)] = 100
+
+
+class OffsetStory(msgspec.Struct):
+    offset: Count
+    id: str
+    events: list[StoryEvent]
+    complete: Complete
+
+
+class StoriesPage(msgspec.Struct):
+    """`next_offset`: where to go on, as `from`; `complete`: there is nothing there yet."""
+
+    stories: list[OffsetStory]
+    next_offset: Count
+    complete: bool
 
 
 async def show_story(call: Call[Project, None]) -> StoryRecord:
     given = call.path["offset"]
     if not (given.isascii() and given.isdigit() and len(given) < 20):
         raise InvalidArgumentError("An offset is a whole number")
-    story = await call.queue.story(call.topic(), int(given))
+    offset = int(given)
+    story = await call.queue.story(call.topic(), offset, offset + 1)
     since = made_at(story.known_since)
     sentence = f"Known since {since:%Y-%m-%d %H:%M:%S} UTC; what was before is not kept."
-    return StoryRecord([_event(each) for each in story.happenings], since, sentence)
+    events = [_event(each) for each in story.happenings[offset]]
+    return StoryRecord(events, _complete(story.happenings[offset]), since, sentence)
+
+
+async def list_stories(call: Call[StoriesQuery, None]) -> StoriesPage:
+    topic = await topic_of(call)
+    first = min(call.query.start, topic.tail)
+    until = min(first + call.query.max, topic.tail)
+    story = await call.queue.story(topic.name, first, until)
+    told = [
+        OffsetStory(offset, str(topic.first_id + offset), [_event(each) for each in happenings], _complete(happenings))
+        for offset, happenings in story.happenings.items()
+    ]
+    return StoriesPage(told, until, until == topic.tail)
+
+
+def _complete(happenings: list[Happening]) -> bool:
+    """What is forgotten is forgotten from the oldest on."""
+    return bool(happenings) and happenings[0].kind == "published"
 
 
 def _event(each: Happening) -> StoryEvent:
@@ -68,6 +119,14 @@ def _event(each: Happening) -> StoryEvent:
 
 
 ROUTES = (
+    Route(
+        "GET",
+        "/topics/{topic}/stories",
+        list_stories,
+        "What happened to the messages of a topic, as far as the server still knows.",
+        StoriesPage,
+        StoriesQuery,
+    ),
     Route(
         "GET",
         "/topics/{topic}/messages/{offset}/story",
