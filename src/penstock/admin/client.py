@@ -5,7 +5,8 @@
         for topic in client.pages("/topics", "topics", search="ord"):
             print(topic["name"], topic["messages"])
 
-A client is for one thread at a time. It keeps a connection between calls; a stream has its own.
+A client may be used by several threads. It keeps a connection between calls, for each call that runs at the same time;
+a stream has its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -74,8 +75,7 @@ class Client:
             raise errors.InvalidArgumentError("A token is printable text without accents")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
-        self._kept: http.client.HTTPConnection | None = None
-        self._used_at = 0.0
+        self._kept: list[tuple[http.client.HTTPConnection, float]] = []  # and when they were last used
 
     def __enter__(self) -> Client:
         return self
@@ -84,9 +84,9 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        while self._kept:
+            with suppress(IndexError):
+                self._kept.pop()[0].close()
 
     # ------------------------------------------------------------------ calls
 
@@ -136,10 +136,7 @@ class Client:
     # ------------------------------------------------------------------ requests
 
     def _call(self, method: str, path: str, query: Mapping[str, Any], body: object = None) -> Any:
-        if time.monotonic() - self._used_at > KEPT_SECONDS:
-            self.close()
-        connection = self._kept or self._connect()
-        self._kept = None  # kept again after a whole answer
+        connection = self._take()
         try:
             with self._reaching():
                 response = self._ask(connection, method, path, query, body)
@@ -147,9 +144,19 @@ class Client:
         except errors.PenstockError:
             connection.close()
             raise
-        self._kept, self._used_at = connection, time.monotonic()  # it connects again by itself, if it was closed
+        self._kept.append((connection, time.monotonic()))  # it connects again by itself, if it was closed
         _check(response, answer)
         return json.loads(answer) if answer else None
+
+    def _take(self) -> http.client.HTTPConnection:
+        """One that is kept and fresh, or a new one; nobody else has it until it is kept again."""
+        with suppress(IndexError):
+            while True:
+                connection, used_at = self._kept.pop()
+                if time.monotonic() - used_at <= KEPT_SECONDS:
+                    return connection
+                connection.close()
+        return self._connect()
 
     def _lines(self, method: str, path: str, query: Mapping[str, Any], body: object) -> Iterator[bytes]:
         with closing(self._connect()) as connection:

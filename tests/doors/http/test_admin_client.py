@@ -39,6 +39,26 @@ def test_calls_give_what_the_server_says(client: Client) -> None:
     assert client.get("/topics", search=None)["topics"] == [], "what is None is not asked"
 
 
+def test_threads_share_a_client(client: Client) -> None:
+    """Each call has a connection of its own while it runs, and none is left open: Python would warn."""
+    client.post("/topics", {"name": "t"})
+    client.post("/subscriptions", {"name": "s", "topic": "t"})
+    together, seen = threading.Barrier(4), list[int]()
+
+    def call() -> None:
+        together.wait(60)
+        for _ in range(20):
+            client.post("/subscriptions/s/pull", {"wait_seconds": 0.001})
+            seen.append(len(client.get("/topics")["topics"]))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert seen == [1] * 80
+
+
 def test_pages_give_every_item_of_a_list(client: Client) -> None:
     for number in range(7):
         client.post("/topics", {"name": f"t{number}"})
