@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import billing
 import pytest
 
 from penstock.testing import Project
 
-
-@pytest.fixture
-def shop(penstock_project: Project) -> billing.Shop:
-    return billing.Shop(
-        penstock_project.google_publisher(), penstock_project.google_subscriber(), penstock_project.name
-    )
+if TYPE_CHECKING:
+    from billing import Listener, Shop
 
 
 @pytest.fixture
-def listener(shop: billing.Shop) -> Iterator[billing.Listener]:
+def shop(penstock_project: Project) -> Shop:
+    from billing import Shop  # not above: the process that only hands out tests needs no client
+
+    return Shop(penstock_project.google_publisher(), penstock_project.google_subscriber(), penstock_project.name)
+
+
+@pytest.fixture
+def listener(shop: Shop) -> Iterator[Listener]:
     """One that does nothing until `start` is called."""
-    listener = billing.Listener(shop)
+    from billing import Listener
+
+    listener = Listener(shop)
     yield listener
     listener.stop()
 
@@ -38,7 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
-        config.option.seed = random.SystemRandom().randrange(1_000_000)  # the workers are told
+        config.option.seed = getattr(config, "workerinput", {}).get("seed", random.SystemRandom().randrange(1_000_000))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The workers of pytest-xdist have to agree on the order."""
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -46,6 +46,7 @@ def test_after_a_nack_the_orders_of_a_customer_come_in_their_order_again(
 ) -> None:
     shop.open(enable_message_ordering=True, retry_policy=MINUTE)
     penstock_project.clock.freeze()
+    penstock_project.clock.patience_seconds = 10  # on a slow machine an answer may take long to arrive
     failing = Failing(b"1")
     listener.start(failing)
     send_in_order(penstock_project, shop, "anna", "0", "1", "2")
@@ -62,6 +63,7 @@ def test_a_customer_whose_order_fails_does_not_hold_up_the_others(
 ) -> None:
     shop.open(enable_message_ordering=True, retry_policy=MINUTE)
     penstock_project.clock.freeze()
+    penstock_project.clock.patience_seconds = 10  # on a slow machine an answer may take long to arrive
     failing = Failing(b"anna 0")
     listener.start(failing)
     send_in_order(penstock_project, shop, "anna", "anna 0", "anna 1")
@@ -153,6 +155,7 @@ def test_a_push_that_is_refused_is_tried_again_after_its_backoff(
 ) -> None:
     clock, endpoint.refusals = penstock_project.clock, 2
     clock.freeze()
+    clock.patience_seconds = 10
     policy = {"minimum_backoff": timedelta(seconds=300), "maximum_backoff": timedelta(seconds=600)}
     place = f"http://127.0.0.1:{endpoint.server_port}/bill"
     shop.open(push_config={"push_endpoint": place}, retry_policy=policy)

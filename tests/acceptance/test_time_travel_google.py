@@ -205,6 +205,7 @@ def test_order_is_kept_after_a_nack(billing: Billing) -> None:
     billing.subscribe(enable_message_ordering=True, retry_policy=policy)
     publisher = billing.project.google_publisher(publisher_options=PublisherOptions(enable_message_ordering=True))
     billing.clock.freeze()
+    billing.clock.patience_seconds = 10  # a busy machine may be slow; who answers is not waited for
     failed = threading.Event()
 
     def answer(message: Any) -> None:
@@ -217,13 +218,11 @@ def test_order_is_kept_after_a_nack(billing: Billing) -> None:
     with billing.listen(answer) as received:
         for text in (b"0", b"1", b"2"):
             publisher.publish(billing.topic, text, ordering_key="k").result(SECONDS)
-        while not failed.is_set():
-            received.get(timeout=SECONDS)
+        assert failed.wait(SECONDS)
         billing.clock.advance(60)
-        seen = [received.get(timeout=SECONDS).data]
-        while seen[-1] != b"2":
-            seen.append(received.get(timeout=SECONDS).data)
-    assert seen[-2:] == [b"1", b"2"]
+        billing.project.settle()
+        seen = [received.get_nowait().data for _ in range(received.qsize())]
+    assert seen[-2:] == [b"1", b"2"], "the client may have had 2 already; what counts comes after 1"
 
 
 def test_a_pull_that_waits_is_answered_when_the_moment_comes(billing: Billing, penstock: Server) -> None:

@@ -90,7 +90,7 @@ class TimeControl(Protocol):
     """The time of a namespace: names that have a time in common, and may have one of their own."""
 
     def connect(self, subscription: int, holder: str, lease_seconds: float) -> None:
-        """A consumer is there that extends its leases by itself, until `disconnect`."""
+        """A consumer is there that extends its leases by itself, until `disconnect`; 0: it does not."""
 
     def disconnect(self, subscription: int, holder: str) -> None: ...
 

@@ -112,9 +112,11 @@ class Push:
                 return
             task.cancel()
             del self._running[number]
+            self._queue.time.disconnect(number, PUSH_HOLDER)
         if plan is not None and metadata is not None:
             pusher = Pusher(self._queue, self._client, self._tokens, self._log, metadata.name, plan)
             self._running[number] = (plan, asyncio.get_running_loop().create_task(pusher.run()))
+            self._queue.time.connect(number, PUSH_HOLDER, 0)  # time that is moved waits for what is being pushed
 
 
 def endpoint_of(metadata: SubscriptionMetadata) -> str:
