@@ -75,10 +75,12 @@ class Listener:
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
         self._stream: Future[None] | None = None
-        self.received: queue.Queue[Any] = queue.Queue()
+        self.texts: list[str] = []  # what came, in its order
+        self.received: queue.Queue[Any] = queue.Queue()  # what the callback is done with
 
     def start(self, callback: Callable[[Any], object] = lambda message: None) -> None:
         def called(message: Any) -> None:
+            self.texts.append(message.data.decode())
             callback(message)
             self.received.put(message)
 
