@@ -114,15 +114,16 @@ async def _wait(queue: Queue, known: SubscriptionMetadata, topic: TopicMetadata,
 
 
 async def _look(queue: Queue, known: SubscriptionMetadata, topic: TopicMetadata, most: int) -> _Found:
-    await queue.peek(known.name, 1)  # what fell due is settled first
     accepts, found = compile_filter(known.options.filter), list[tuple[Unsettled, StoredMessage]]()
     place = scanned = size = 0
     while scanned < SCAN_MESSAGES_MAX:
         page = await queue.unsettled(known.name, place, PAGE_MESSAGES)
+        now = queue.clock_of(known.name).now()
         async for each, message in _with_messages(queue, topic, page):
             kept_out = each.stage == "unread" and not accepts(message.attributes)
-            if not kept_out and not _is_over(queue, known, message):
-                found.append((each, message))
+            is_over = 0 < message.expires_at <= now and not known.options.expired_topic
+            if not kept_out and not is_over:
+                found.append((_at(each, now), message))
                 size += message.size
             if len(found) > most or (size > ANSWER_BYTES_MAX and len(found) > 1):
                 return _Found(found[:-1], complete=False)
@@ -132,9 +133,11 @@ async def _look(queue: Queue, known: SubscriptionMetadata, topic: TopicMetadata,
     return _Found(found, complete=False)
 
 
-def _is_over(queue: Queue, known: SubscriptionMetadata, message: StoredMessage) -> bool:
-    """Its time to live has ended, and it is moved nowhere for that."""
-    return 0 < message.expires_at <= queue.clock_of(known.name).now() and not known.options.expired_topic
+def _at(each: Unsettled, now: int) -> Unsettled:
+    """As it is for whoever asks next: a lease that has ended is none, noticed or not."""
+    if each.stage == "leased" and each.until <= now:
+        return each._replace(stage="waiting", door=None, holder=None)
+    return each
 
 
 async def _with_messages(
