@@ -117,6 +117,35 @@ def test_a_test_that_fails_tells_what_happened_to_its_messages(tmp_path: Path) -
         assert re.search(line, told), (line, told)
 
 
+WRONG = """
+import pytest
+
+@pytest.mark.penstock(seed="orders.toml")
+@pytest.mark.parametrize("asked", ["published", "settle", "deliveries"])
+def test_it_fails(penstock_project, asked):
+    if asked == "published":
+        penstock_project.topic("orders").published("order 2")
+    elif asked == "settle":
+        penstock_project.settle(seconds=0)
+    else:
+        penstock_project.subscription("billing").deliveries("5")
+"""
+
+
+def test_an_assertion_that_fails_shows_the_line_of_the_test_and_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "orders.toml").write_text(SEED, encoding="utf-8")
+    done = run(tmp_path, WRONG)
+    assert "3 failed" in done.stdout, done.stdout + done.stderr
+    for line in (
+        "AssertionError: No message with data 'order 2' was published to orders. There are:",
+        "0: 'order 1'  (other data)",
+        "0: 'order 1' was never delivered",
+        "AssertionError: No message with the id 5 was published to orders",
+    ):
+        assert re.search(rf"^E +{re.escape(line)}$", done.stdout, re.MULTILINE), (line, done.stdout)
+    assert "penstock/testing" not in done.stdout, "the lines of the kit are of no use to its users"
+
+
 def test_a_seed_that_is_wrong_says_where(tmp_path: Path) -> None:
     (tmp_path / "orders.toml").write_text("[[topics]]\nname = 5\n", encoding="utf-8")
     done = run(tmp_path, FAILING, "-k", "fails")

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from penstock.admin.client import Client, path_of
 from penstock.errors import UnavailableError
 
+__tracebackhide__ = True  # a failing test shows its own line, not this module
+
 PAGE = 1000
 _ENDS = {"acked", "returned", "lapsed", "dead-letter", "expired", "retention"}
 

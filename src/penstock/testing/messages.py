@@ -13,6 +13,8 @@ from penstock.doors.azure.names import parse_message_uuid
 from penstock.errors import UnavailableError
 from penstock.wording import counted
 
+__tracebackhide__ = True  # a failing test shows its own line, not this module
+
 PAGE = 1000
 LISTED_MAX = 20  # messages that a failing assertion lists
 SHOWN_MAX = 60  # characters of data that it shows

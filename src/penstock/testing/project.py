@@ -142,6 +142,7 @@ class Project:
 
     def settle(self, *subscriptions: str, seconds: float = SETTLE_SECONDS) -> None:
         """Wait, in real seconds, until every message of these subscriptions, or of all, is done with."""
+        __tracebackhide__ = True  # a failing test shows its own line, not this one
 
         def names() -> list[str]:
             return list(subscriptions) or [each["name"] for each in self.subscriptions()]

@@ -19,6 +19,8 @@ from penstock.wording import counted
 if TYPE_CHECKING:
     from penstock.testing.project import Project
 
+__tracebackhide__ = True  # a failing test shows its own line, not this module
+
 SETTLE_SECONDS = 10.0
 DEAD_LETTER_SOURCE = "CloudPubSubDeadLetterSource"
 POISON = "-poison"  # what Azure Functions calls the queue for what fails
