@@ -97,9 +97,10 @@ lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
 		pyproject.toml locks/build.in
 	$(COMPILE) --output-file locks/spark42.txt locks/spark42.in
 
-docs: $(DEV)/.stamp ## write docs/settings.md and docs/cli.md from the settings and the commands
+docs: $(DEV)/.stamp ## write docs/settings.md, docs/cli.md and docs/compatibility.md from settings, commands and tests
 	@$(DEV)/bin/python -m tests.tidy.settings_page > docs/settings.md
 	@$(DEV)/bin/python -m tests.tidy.cli_page
+	@$(DEV)/bin/python -m tests.compatibility.page > docs/compatibility.md
 
 clean: ## remove environments and caches; penstock-data stays
 	rm -rf $(SERVE) $(DEV) $(OLDEST) $(LOCK) .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

@@ -418,3 +418,28 @@ def test_the_receipts_a_stranger_would_try_take_no_message(orders: Harness) -> N
         guess = base64.b64encode(f"0{number}-0-{stamp}".encode()).decode()
         assert orders.ask("DELETE", f"orders/messages/{message}?popreceipt={guess}").status == 400
     assert orders.ask("DELETE", place_of(held)).status == 204
+
+
+def test_a_body_that_is_packed_is_refused(orders: Harness) -> None:
+    answer = orders.ask("POST", "orders/messages", body_of("x"), Content_Encoding="gzip")
+    assert (answer.status, answer.code) == (415, "UnsupportedHeader")
+    assert orders.count() == 0
+
+
+@pytest.mark.parametrize("code", ["AccountIsDisabled", "OperationTimedOut"])
+def test_a_code_that_only_a_fault_asks_for(orders: Harness, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    error = errors.UnavailableError("asked for")
+    error.protocol_code = code
+
+    async def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(orders.queue, "publish", fail)
+    answer = orders.ask("POST", "orders/messages", body_of("x"))
+    assert (answer.status, answer.code) == (CODES[code][0], code)
+
+
+@pytest.mark.parametrize("header", [{}, {"If_Match": '"x"'}, {"If_None_Match": "*"}])
+def test_what_means_nothing_here_is_passed_over(orders: Harness, header: dict[str, str]) -> None:
+    answer = orders.ask("POST", "orders/messages?unheard=of", body_of("x"), **header)
+    assert answer.status == 201

@@ -1,0 +1,87 @@
+"""docs/compatibility.md, written from the rows beside this file.
+
+python -m tests.compatibility.page > docs/compatibility.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.compatibility import azure, azure_errors, pubsub, pubsub_errors, pubsub_messages
+from tests.compatibility.rows import NEVER, NOT_PROVED, Row
+
+HEAD = """\
+# Compatibility
+
+What each method and each error is in the cloud, in the vendor's emulator, and here, with the test
+that shows ours. Written from `tests/compatibility/` by `make docs`; `make check` holds that every
+test named here is there, that every method and every error of both vendors' own lists has a row,
+and that every route and every code of our doors has one.
+
+- **Cloud**: from the vendors' documentation, Google's `.proto` files, recordings that Microsoft's
+  SDKs keep of the service, and public reports. Nothing was run against the clouds.
+- **Emulator**: Google's emulator 0.8.20 (gcloud 528, mid-2025), tried from outside; later releases
+  differ where it says so. Azurite 3.37.0, tried and read.
+- **Ours**: shown by the test in the last column. *never sent* is shown by the door's table of
+  codes, which has no such code. *not proved*: no test shows it.
+- *not known*: no source was found, and we did not guess.
+
+The pages of the doors have more about each: [google.md](doors/google.md),
+[azure.md](doors/azure.md). What clients make of errors is in
+[testing-faults.md](testing-faults.md).
+"""
+
+PUBSUB = {
+    "Publisher": ("method", pubsub.PUBLISHER),
+    "Subscriber": ("method", pubsub.SUBSCRIBER),
+    "SchemaService": ("method", pubsub.SCHEMA_SERVICE),
+    "IAMPolicy": ("method", pubsub.POLICIES),
+    "Beside the methods": ("what", pubsub_messages.BESIDE),
+    "Messages": ("what", pubsub_messages.MESSAGES),
+    "Error codes": ("code", pubsub_errors.CODES),
+    "Rules of requests": ("of what", pubsub_errors.RULES_OF_REQUESTS),
+}
+AZURE = {
+    "Operations": ("operation", azure.OPERATIONS),
+    "Messages and queues": ("what", azure.LIFE),
+    "Credentials": ("what", azure.WHO),
+    "Errors of requests": ("code", azure_errors.REQUESTS),
+    "Errors of queues and messages": ("code", azure_errors.STATES),
+    "Errors of credentials": ("code", azure_errors.REFUSALS),
+    "Codes that are never sent": ("code", azure_errors.NOT_SENT),
+    "Codes of the dialect": ("code", azure_errors.DIALECT_CODES),
+}
+EMULATORS = {"Google Pub/Sub": ("Google's emulator", PUBSUB), "Azure Queue Storage": ("Azurite", AZURE)}
+
+
+def every_row() -> list[Row]:
+    return [row for _, tables in EMULATORS.values() for _, rows in tables.values() for row in rows]
+
+
+def compatibility_page() -> str:
+    lines = [HEAD]
+    for vendor, (emulator, tables) in EMULATORS.items():
+        lines += [f"## {vendor}", ""]
+        for title, (subject, rows) in tables.items():
+            heading = f"| {subject} | | cloud | {emulator} | ours | test |"
+            lines += [f"### {title}", "", heading, "|---|---|---|---|---|---|", *map(_line, rows), ""]
+    return "\n".join([*lines, *_summary()]) + "\n"
+
+
+def _line(row: Row) -> str:
+    named = [f"[`{name}`](../tests/{file})" for file, _, name in (test.partition("::") for test in row.tests)]
+    proof = "<br>".join(named) or ("the door's table" if row.ours == NEVER else NOT_PROVED)
+    return "| " + " | ".join((f"`{row.subject}`", row.case, row.cloud, row.emulator, row.ours, proof)) + " |"
+
+
+def _summary() -> Iterator[str]:
+    rows = every_row()
+    tests = {test for row in rows for test in row.tests}
+    unproved = sum(not row.tests and row.ours != NEVER for row in rows)
+    yield "## In numbers"
+    yield ""
+    yield f"{len(rows)} rows; {len(tests)} tests show them; {unproved} not proved."
+
+
+if __name__ == "__main__":
+    print(compatibility_page(), end="")
