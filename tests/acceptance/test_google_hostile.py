@@ -16,7 +16,7 @@ from penstock.doors.google import messages as m
 from penstock.doors.google.framing import framed
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
-from tests.acceptance.google_server import GoogleServer
+from tests.acceptance.google_server import TimedServer
 
 SECONDS = 30
 PUBLISHER, SUBSCRIBER = "/google.pubsub.v1.Publisher/", "/google.pubsub.v1.Subscriber/"
@@ -25,14 +25,14 @@ MESSAGES, SIZE = 400, 100_000  # 40 MB
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TimedServer]:
     folder: Path = tmp_path_factory.mktemp("hostile")
-    with GoogleServer(folder, "--data", str(folder / "data"), "--grace-seconds", "1") as server:
+    with TimedServer(folder, "--data", str(folder / "data"), "--grace-seconds", "1") as server:
         yield server
 
 
 class Caller:
-    def __init__(self, server: GoogleServer) -> None:
+    def __init__(self, server: TimedServer) -> None:
         options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
         self.channel = grpc.insecure_channel(server.address, options=options)
 
@@ -42,7 +42,7 @@ class Caller:
 
 
 @pytest.fixture(scope="module")
-def caller(server: GoogleServer) -> Iterator[Caller]:
+def caller(server: TimedServer) -> Iterator[Caller]:
     caller = Caller(server)
     caller.call(PUBLISHER + "CreateTopic", m.Topic(name=TOPIC))
     for name in (SLOW, FAST):
@@ -54,7 +54,7 @@ def caller(server: GoogleServer) -> Iterator[Caller]:
     caller.channel.close()
 
 
-def deaf(server: GoogleServer, *, window: int) -> socket.socket:
+def deaf(server: TimedServer, *, window: int) -> socket.socket:
     """A client that opens a stream, says it has all the room in the world, and never reads."""
     host, _, port = server.address.rpartition(":")
     connection = socket.socket()
@@ -84,7 +84,7 @@ def ack(caller: Caller, name: str, received: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("window", [1 << 30, 0], ids=["a full socket", "no window"])
-def test_clients_that_never_read(server: GoogleServer, caller: Caller, window: int) -> None:
+def test_clients_that_never_read(server: TimedServer, caller: Caller, window: int) -> None:
     before = server.resident_bytes()
     lazy = [deaf(server, window=window or 1) for _ in range(20)]
     paces = []
@@ -98,9 +98,11 @@ def test_clients_that_never_read(server: GoogleServer, caller: Caller, window: i
         connection.close()
 
 
-def test_what_vanished_clients_held_comes_back(server: GoogleServer, caller: Caller) -> None:
+def test_what_vanished_clients_held_comes_back(server: TimedServer, caller: Caller) -> None:
     """Their leases end after ten seconds; the first pull after that finds the messages."""
     seen: set[str] = set()
+    with server.clock("p") as clock:
+        clock.automatic()
     until = time.monotonic() + SECONDS
     while len(seen) < MESSAGES and time.monotonic() < until:
         batch = pull(caller, SLOW)

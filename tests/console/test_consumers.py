@@ -22,11 +22,17 @@ def test_streams_and_what_they_have(
 ) -> None:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
     admin.post("/queues", {"name": "watched"})
-    held = threading.Event()
+    held, acked = threading.Event(), threading.Event()
+
+    def work(message: pubsub_v1.subscriber.message.Message) -> None:
+        held.wait(SECONDS)
+        message.ack()
+        acked.set()
+
     with pubsub_v1.SubscriberClient() as subscriber, TextClient(server.addresses["text"]) as text:
         flow = pubsub_v1.types.FlowControl(max_messages=1)
         name = "projects/penstock/subscriptions/watched"
-        listening = subscriber.subscribe(name, lambda message: held.wait(SECONDS) or message.ack(), flow_control=flow)
+        listening = subscriber.subscribe(name, work, flow_control=flow)
         page.goto(address("subscriptions", name))
         expect(page.get_by_role("heading", level=1)).to_have_text("Queue watched")
         consumers = page.get_by_role("table", name="Consumers").get_by_role("row")
@@ -44,6 +50,7 @@ def test_streams_and_what_they_have(
         keep(page, "consumers")
         messages.close()
         held.set()
+        assert acked.wait(SECONDS)  # what a client that goes leaves unanswered is leased until its deadline
         listening.cancel()
         listening.result(SECONDS)
         expect(consumers.filter(has_text="pubsub")).to_have_count(0)
