@@ -12,26 +12,14 @@ from azure.core.exceptions import HttpResponseError, ResourceNotFoundError, Serv
 from azure.storage.queue import LinearRetry, QueueClient
 
 from penstock.testing.faults import Faults
-from tests.acceptance.fault_server import PROJECT, FaultServer
+from tests.acceptance.fault_project import FaultProject
 from tests.server_process import SECONDS
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    with FaultServer(tmp_path_factory.mktemp("faults")) as server:
-        yield server
-
-
 @pytest.fixture
-def faults(server: FaultServer) -> Iterator[Faults]:
-    yield server.faults
-    server.faults.clear()
-
-
-@pytest.fixture
-def queue(server: FaultServer) -> Iterator[QueueClient]:
+def queue(project: FaultProject) -> Iterator[QueueClient]:
     """The client's own retry, without the 15 seconds that it waits before the first one."""
-    with server.azure(retry_policy=LinearRetry(backoff=0, random_jitter_range=0)) as queue:
+    with project.azure(retry_policy=LinearRetry(backoff=0, random_jitter_range=0)) as queue:
         yield queue
 
 
@@ -39,30 +27,26 @@ def about(queue: QueueClient, verb: str, **rule: Any) -> dict[str, Any]:
     return {"door": "azure", "verb": verb, "resource": queue.queue_name, **rule}
 
 
-def texts(server: FaultServer, queue: QueueClient) -> list[str]:
-    return [each["data"] for each in server.messages(f"projects/{PROJECT}/topics/{queue.queue_name}")]
-
-
 @pytest.mark.parametrize("error", ["unavailable", "resource_exhausted", "internal"])
-def test_a_put_is_repeated(server: FaultServer, faults: Faults, queue: QueueClient, error: str) -> None:
+def test_a_put_is_repeated(project: FaultProject, faults: Faults, queue: QueueClient, error: str) -> None:
     """503 ServerBusy, 503 ServerBusy, 500 InternalError."""
     with faults.add(**about(queue, "publish", nth=1, error=error)) as fault:
         queue.send_message("a")
-    assert (fault.calls, texts(server, queue)) == (2, ["a"])
+    assert (fault.calls, project.texts(queue.queue_name)) == (2, ["a"])
 
 
-def test_the_client_gives_up_after_three_repeats(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_the_client_gives_up_after_three_repeats(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     with (
         faults.add(**about(queue, "publish", code="OperationTimedOut")) as fault,
         pytest.raises(HttpResponseError) as raised,
     ):
         queue.send_message("a")
     assert (raised.value.status_code, raised.value.error_code) == (500, "OperationTimedOut")
-    assert (fault.calls, texts(server, queue)) == (4, [])
+    assert (fault.calls, project.texts(queue.queue_name)) == (4, [])
 
 
 def test_the_client_does_not_wait_as_long_as_it_is_told(
-    server: FaultServer, faults: Faults, queue: QueueClient
+    project: FaultProject, faults: Faults, queue: QueueClient
 ) -> None:
     begun = time.monotonic()
     with faults.add(**about(queue, "publish", nth=1, error="unavailable", retry_after_seconds=30)) as fault:
@@ -71,8 +55,8 @@ def test_the_client_does_not_wait_as_long_as_it_is_told(
     assert time.monotonic() - begun < 25
 
 
-def test_the_hint_is_in_the_answer(server: FaultServer, faults: Faults) -> None:
-    with server.azure(retry_total=0) as queue:
+def test_the_hint_is_in_the_answer(project: FaultProject, faults: Faults) -> None:
+    with project.azure(retry_total=0) as queue:
         rule = about(queue, "publish", error="unavailable", retry_after_seconds=1.5)
         with faults.add(**rule), pytest.raises(HttpResponseError) as raised:
             queue.send_message("a")
@@ -90,45 +74,45 @@ def test_the_hint_is_in_the_answer(server: FaultServer, faults: Faults) -> None:
     ],
 )
 def test_the_program_gets_what_does_not_pass(
-    server: FaultServer, faults: Faults, queue: QueueClient, error: str, status: int, code: str
+    project: FaultProject, faults: Faults, queue: QueueClient, error: str, status: int, code: str
 ) -> None:
     with faults.add(**about(queue, "publish", error=error)) as fault, pytest.raises(HttpResponseError) as raised:
         queue.send_message("a")
     assert (raised.value.status_code, raised.value.error_code, fault.calls) == (status, code, 1)
 
 
-def test_a_dropped_reply_makes_a_duplicate(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_a_dropped_reply_makes_a_duplicate(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     with faults.add(**about(queue, "publish", nth=1, effect="drop")) as fault:
         queue.send_message("a")
-    assert (fault.calls, texts(server, queue)) == (2, ["a", "a"])
+    assert (fault.calls, project.texts(queue.queue_name)) == (2, ["a", "a"])
 
 
-def test_a_dropped_reply_without_retry_leaves_the_program_in_doubt(server: FaultServer, faults: Faults) -> None:
+def test_a_dropped_reply_without_retry_leaves_the_program_in_doubt(project: FaultProject, faults: Faults) -> None:
     with (
-        server.azure(retry_total=0) as queue,
+        project.azure(retry_total=0) as queue,
         faults.add(**about(queue, "publish", effect="drop")),
         pytest.raises(ServiceResponseError),
     ):
         queue.send_message("a")
-    assert texts(server, queue) == ["a"]
+    assert project.texts(queue.queue_name) == ["a"]
 
 
-def test_a_closed_connection_makes_none(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_a_closed_connection_makes_none(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     with faults.add(**about(queue, "publish", nth=1, effect="close")) as fault:
         queue.send_message("a")
-    assert (fault.calls, texts(server, queue)) == (2, ["a"])
+    assert (fault.calls, project.texts(queue.queue_name)) == (2, ["a"])
 
 
-def test_an_answer_later_than_the_timeout_is_a_duplicate(server: FaultServer, faults: Faults) -> None:
+def test_an_answer_later_than_the_timeout_is_a_duplicate(project: FaultProject, faults: Faults) -> None:
     retry = LinearRetry(backoff=0, random_jitter_range=0)
-    with server.azure(retry_policy=retry, read_timeout=1) as queue:
+    with project.azure(retry_policy=retry, read_timeout=1) as queue:
         with faults.add(**about(queue, "publish", nth=1, latency=30)) as fault:
             queue.send_message("a")
         assert fault.calls >= 2  # on a busy machine an answer may be late by itself
-        assert texts(server, queue) == ["a"] * fault.calls
+        assert project.texts(queue.queue_name) == ["a"] * fault.calls
 
 
-def test_a_late_answer_is_waited_for(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_a_late_answer_is_waited_for(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     begun = time.monotonic()
     with faults.add(**about(queue, "publish", latency=0.3)) as fault:
         queue.send_message("a")
@@ -136,13 +120,13 @@ def test_a_late_answer_is_waited_for(server: FaultServer, faults: Faults, queue:
     assert fault.calls == 1
 
 
-def test_a_full_disk_is_repeated_until_there_is_room(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_a_full_disk_is_repeated_until_there_is_room(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     with faults.add(door="azure", resource=queue.queue_name, times=2, effect="disk_full") as fault:
         queue.send_message("a")
-    assert (fault.hits, texts(server, queue)) == (2, ["a"])
+    assert (fault.hits, project.texts(queue.queue_name)) == (2, ["a"])
 
 
-def test_a_message_is_delivered_twice(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_a_message_is_delivered_twice(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     """The second delete finds nothing, as it does where a visibility timeout was too short."""
     queue.send_message("a")
     with faults.add(**about(queue, "pull", nth=1, effect="duplicate")):
@@ -155,14 +139,14 @@ def test_a_message_is_delivered_twice(server: FaultServer, faults: Faults, queue
         queue.delete_message(second)
 
 
-def test_messages_change_places(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_messages_change_places(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     queue.send_message("a")
     queue.send_message("b")
     with faults.add(**about(queue, "pull", nth=1, effect="reorder")):
         assert [each.content for each in queue.receive_messages(max_messages=2)] == ["b", "a"]
 
 
-def test_a_lease_ends_at_once(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_a_lease_ends_at_once(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     """Whoever got it first has a pop receipt that is good no more."""
     queue.send_message("a")
     with faults.add(**about(queue, "pull", effect="expire")):
@@ -177,18 +161,20 @@ def test_a_lease_ends_at_once(server: FaultServer, faults: Faults, queue: QueueC
 
 
 def test_the_answer_of_a_get_that_is_lost_hides_the_message(
-    server: FaultServer, faults: Faults, queue: QueueClient
+    project: FaultProject, faults: Faults, queue: QueueClient
 ) -> None:
     """The repeated get finds nothing: the message is hidden until its visibility timeout."""
     queue.send_message("a")
     with faults.add(**about(queue, "pull", nth=1, effect="drop")) as fault:
         assert queue.receive_message() is None
     assert fault.hits == 1
-    assert server.waiting(f"projects/{PROJECT}/subscriptions/{queue.queue_name}") == 1
+    assert project.waiting(queue.queue_name) == 1
+    project.clock.advance(30)
+    assert queue.receive_message().content == "a"
 
 
 def test_the_answer_of_a_delete_that_is_lost_looks_like_a_failure(
-    server: FaultServer, faults: Faults, queue: QueueClient
+    project: FaultProject, faults: Faults, queue: QueueClient
 ) -> None:
     """The repeated delete is answered with 404, although the message was deleted by this very client."""
     queue.send_message("a")
@@ -197,25 +183,25 @@ def test_the_answer_of_a_delete_that_is_lost_looks_like_a_failure(
     with faults.add(**about(queue, "ack", nth=1, effect="drop")) as fault, pytest.raises(ResourceNotFoundError):
         queue.delete_message(got)
     assert fault.calls == 2
-    assert server.waiting(f"projects/{PROJECT}/subscriptions/{queue.queue_name}") == 0
+    assert project.waiting(queue.queue_name) == 0
 
 
-def test_a_queue_that_cannot_be_made_is_asked_for_again(server: FaultServer, faults: Faults) -> None:
+def test_a_queue_that_cannot_be_made_is_asked_for_again(project: FaultProject, faults: Faults) -> None:
     retry = LinearRetry(backoff=0, random_jitter_range=0)
     with (
         faults.add(door="azure", verb="create", nth=1, error="unavailable") as fault,
-        server.azure(retry_policy=retry) as queue,
+        project.azure(retry_policy=retry) as queue,
     ):
         assert queue.get_queue_properties().approximate_message_count == 0
     assert fault.calls == 2
 
 
-def test_a_held_put_goes_on_when_the_fault_ends(server: FaultServer, faults: Faults, queue: QueueClient) -> None:
+def test_a_held_put_goes_on_when_the_fault_ends(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     fault = faults.add(**about(queue, "publish", effect="hold"))
     with ThreadPoolExecutor(1) as threads:
         sent = threads.submit(queue.send_message, "a")
         assert fault.wait().held == 1
-        assert texts(server, queue) == []
+        assert project.texts(queue.queue_name) == []
         fault.remove()
         sent.result(SECONDS)
-    assert texts(server, queue) == ["a"]
+    assert project.texts(queue.queue_name) == ["a"]

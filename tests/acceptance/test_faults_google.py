@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from google.api_core import exceptions
@@ -11,29 +10,14 @@ from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, Ackno
 from google.pubsub_v1 import PublisherClient
 
 from penstock.admin.client import path_of
+from penstock.testing import ProjectClock
 from penstock.testing.faults import Faults
-from tests.acceptance.fault_server import FaultServer
+from tests.acceptance.fault_project import FaultProject
 from tests.server_process import SECONDS
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    with (
-        FaultServer(tmp_path_factory.mktemp("faults")) as server,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
-        yield server
-
-
-@pytest.fixture
-def faults(server: FaultServer) -> Iterator[Faults]:
-    yield server.faults
-    server.faults.clear()
-
-
-def test_the_example_of_the_page(server: FaultServer, faults: Faults) -> None:
-    publisher, topic = server.publisher, server.topic().name
+def test_the_example_of_the_page(project: FaultProject, faults: Faults) -> None:
+    publisher, topic = project.publisher, project.watched().name
     with faults.add(door="pubsub", verb="publish", nth=2, error="unavailable") as fault:
         publisher.publish(topic, b"one").result()
         publisher.publish(topic, b"two").result()
@@ -45,8 +29,8 @@ def test_the_example_of_the_page(server: FaultServer, faults: Faults) -> None:
 
 
 @pytest.mark.parametrize("error", ["unavailable", "resource_exhausted", "internal"])
-def test_the_publisher_repeats_what_passes(server: FaultServer, faults: Faults, error: str) -> None:
-    topic = server.topic()
+def test_the_publisher_repeats_what_passes(project: FaultProject, faults: Faults, error: str) -> None:
+    topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, error=error) as fault:
         topic.publish("a")
     assert (fault.hits, fault.calls) == (1, 2)
@@ -54,8 +38,8 @@ def test_the_publisher_repeats_what_passes(server: FaultServer, faults: Faults, 
 
 
 @pytest.mark.parametrize("code", ["ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "UNKNOWN"])
-def test_the_publisher_repeats_these_codes_too(server: FaultServer, faults: Faults, code: str) -> None:
-    topic = server.topic()
+def test_the_publisher_repeats_these_codes_too(project: FaultProject, faults: Faults, code: str) -> None:
+    topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, code=code) as fault:
         topic.publish("a")
     assert (fault.calls, topic.published) == (2, ["a"])
@@ -71,9 +55,9 @@ def test_the_publisher_repeats_these_codes_too(server: FaultServer, faults: Faul
     ],
 )
 def test_the_program_gets_what_does_not_pass(
-    server: FaultServer, faults: Faults, error: str, kind: type[Exception]
+    project: FaultProject, faults: Faults, error: str, kind: type[Exception]
 ) -> None:
-    topic = server.topic()
+    topic = project.watched()
     with (
         faults.add(door="pubsub", verb="publish", resource=topic.id, error=error, message="Not today.") as fault,
         pytest.raises(kind, match="Not today"),
@@ -82,9 +66,9 @@ def test_the_program_gets_what_does_not_pass(
     assert (fault.calls, topic.published) == (1, [])
 
 
-def test_the_publisher_does_not_wait_as_long_as_it_is_told(server: FaultServer, faults: Faults) -> None:
+def test_the_publisher_does_not_wait_as_long_as_it_is_told(project: FaultProject, faults: Faults) -> None:
     """RetryInfo is in the answer; the client has its own backoff, 0.1 s at first."""
-    topic, begun = server.topic(), time.monotonic()
+    topic, begun = project.watched(), time.monotonic()
     asked = {"error": "unavailable", "retry_after_seconds": 30}
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, **asked) as fault:
         topic.publish("a")
@@ -92,56 +76,56 @@ def test_the_publisher_does_not_wait_as_long_as_it_is_told(server: FaultServer, 
     assert time.monotonic() - begun < 25
 
 
-def test_the_hint_is_in_the_error(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_the_hint_is_in_the_error(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     asked = {"error": "unavailable", "retry_after_seconds": 1.5}
     with (
         faults.add(door="pubsub", verb="publish", resource=topic.id, **asked),
         pytest.raises(exceptions.ServiceUnavailable) as raised,
     ):
-        PublisherClient(transport=server.publisher.transport).publish(
+        PublisherClient(transport=project.publisher.transport).publish(
             topic=topic.name, messages=[{"data": b"a"}], retry=None
         )
     (info,) = raised.value.details
     assert (info.retry_delay.seconds, info.retry_delay.nanos) == (1, 500_000_000)
 
 
-def test_a_dropped_reply_makes_a_duplicate(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_a_dropped_reply_makes_a_duplicate(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, effect="drop") as fault:
         (message_id,) = topic.publish("a")
     assert fault.calls == 2
     assert topic.published == ["a", "a"]
-    assert [each["id"] for each in server.messages(topic.name)][1] == message_id
+    assert [each["id"] for each in project.messages(topic.id)][1] == message_id
 
 
-def test_a_closed_connection_makes_none(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_a_closed_connection_makes_none(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, effect="close") as fault:
         topic.publish("a")
     assert (fault.calls, topic.published) == (2, ["a"])
 
 
-def test_a_late_answer_is_waited_for(server: FaultServer, faults: Faults) -> None:
-    topic, begun = server.topic(), time.monotonic()
+def test_a_late_answer_is_waited_for(project: FaultProject, faults: Faults) -> None:
+    topic, begun = project.watched(), time.monotonic()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, latency=0.3) as fault:
         topic.publish("a")
     assert time.monotonic() - begun >= 0.3
     assert (fault.calls, topic.published) == (1, ["a"])
 
 
-def test_an_answer_later_than_the_timeout_is_a_duplicate(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_an_answer_later_than_the_timeout_is_a_duplicate(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, latency=30) as fault:
-        server.publisher.publish(topic.name, b"a", timeout=0.5).result(SECONDS)
+        project.publisher.publish(topic.name, b"a", timeout=0.5).result(SECONDS)
     assert fault.calls >= 2  # on a busy machine an answer may be late by itself
     assert topic.published == ["a"] * fault.calls
 
 
-def test_a_held_call_goes_on_when_the_fault_ends(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_a_held_call_goes_on_when_the_fault_ends(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     fault = faults.add(door="pubsub", verb="publish", resource=topic.id, effect="hold")
-    sent = server.publisher.publish(topic.name, b"a")
+    sent = project.publisher.publish(topic.name, b"a")
     assert fault.wait().held == 1
     assert topic.published == []
     fault.remove()
@@ -149,8 +133,8 @@ def test_a_held_call_goes_on_when_the_fault_ends(server: FaultServer, faults: Fa
     assert topic.published == ["a"]
 
 
-def test_a_full_disk_is_repeated_until_there_is_room(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_a_full_disk_is_repeated_until_there_is_room(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     with faults.add(door="pubsub", resource=topic.id, times=2, effect="disk_full") as fault:
         topic.publish("a")
     assert (fault.hits, fault.calls, topic.published) == (2, 3, ["a"])
@@ -160,8 +144,8 @@ def test_a_full_disk_is_repeated_until_there_is_room(server: FaultServer, faults
 
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "INTERNAL", "ABORTED", "UNKNOWN"])
-def test_a_pull_is_repeated(server: FaultServer, faults: Faults, code: str) -> None:
-    topic = server.topic()
+def test_a_pull_is_repeated(project: FaultProject, faults: Faults, code: str) -> None:
+    topic = project.watched()
     topic.publish("a")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, code=code) as fault:
         assert topic.texts() == ["a"]
@@ -172,8 +156,8 @@ def test_a_pull_is_repeated(server: FaultServer, faults: Faults, code: str) -> N
     ("code", "kind"),
     [("RESOURCE_EXHAUSTED", exceptions.ResourceExhausted), ("DEADLINE_EXCEEDED", exceptions.DeadlineExceeded)],
 )
-def test_a_pull_is_not_repeated(server: FaultServer, faults: Faults, code: str, kind: type[Exception]) -> None:
-    topic = server.topic()
+def test_a_pull_is_not_repeated(project: FaultProject, faults: Faults, code: str, kind: type[Exception]) -> None:
+    topic = project.watched()
     with (
         faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, code=code) as fault,
         pytest.raises(kind, match=code),
@@ -182,87 +166,91 @@ def test_a_pull_is_not_repeated(server: FaultServer, faults: Faults, code: str, 
     assert fault.calls == 1
 
 
-def test_the_answer_of_a_pull_that_is_lost_comes_again_after_the_deadline(server: FaultServer, faults: Faults) -> None:
+def test_the_answer_of_a_pull_that_is_lost_comes_again_after_the_deadline(
+    project: FaultProject, faults: Faults
+) -> None:
     """The client pulls again at once; the lost message is leased to nobody until its ack deadline."""
-    topic = server.topic()
+    topic = project.watched()
     topic.publish("a", "b")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="drop") as fault:
         assert topic.texts(1) == ["b"]
     assert fault.log[0]["messages"] == 1
-    assert server.waiting(topic.subscription) == 2
+    assert topic.waiting == 2
+    project.clock.advance(10)
+    assert topic.texts() == ["a", "b"]
 
 
 @pytest.mark.parametrize("most", [1, 10])
-def test_a_message_is_delivered_twice(server: FaultServer, faults: Faults, most: int) -> None:
-    topic = server.topic()
+def test_a_message_is_delivered_twice(project: FaultProject, faults: Faults, most: int) -> None:
+    topic = project.watched()
     topic.publish("a")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="duplicate"):
         got = topic.pull(most)
         got += topic.pull(most) if most == 1 else []
     first, second = got
     assert first.message.message_id == second.message.message_id
-    server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[first.ack_id])
-    assert server.waiting(topic.subscription) == 0
+    project.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[first.ack_id])
+    assert topic.waiting == 0
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1, ["b"]), (10, ["b", "a"])])
-def test_messages_change_places(server: FaultServer, faults: Faults, most: int, expected: list[str]) -> None:
-    topic = server.topic()
+def test_messages_change_places(project: FaultProject, faults: Faults, most: int, expected: list[str]) -> None:
+    topic = project.watched()
     topic.publish("a", "b")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="reorder"):
         assert topic.texts(most) == expected
-    assert server.waiting(topic.subscription) == 2
+    assert topic.waiting == 2
 
 
-def test_a_lease_ends_at_once(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_a_lease_ends_at_once(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     topic.publish("a")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, effect="expire") as fault:
         (first,) = topic.pull()
         (second,) = topic.pull()
     assert fault.hits == 1
-    server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[first.ack_id])
-    assert server.waiting(topic.subscription) == 1
-    server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[second.ack_id])
-    assert server.waiting(topic.subscription) == 0
+    project.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[first.ack_id])
+    assert topic.waiting == 1
+    project.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[second.ack_id])
+    assert topic.waiting == 0
 
 
-def test_an_ack_that_fails_is_repeated(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_an_ack_that_fails_is_repeated(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     topic.publish("a")
     (got,) = topic.pull()
     with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="unavailable") as fault:
-        server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
-    assert (fault.calls, server.waiting(topic.subscription)) == (2, 0)
+        project.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
+    assert (fault.calls, topic.waiting) == (2, 0)
 
 
-def test_an_ack_is_not_repeated_after_an_internal_error(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_an_ack_is_not_repeated_after_an_internal_error(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     topic.publish("a")
     (got,) = topic.pull()
     with (
         faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="internal"),
         pytest.raises(exceptions.InternalServerError),
     ):
-        server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
-    assert server.waiting(topic.subscription) == 1
+        project.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
+    assert topic.waiting == 1
 
 
 @pytest.mark.parametrize("effect", ["drop", "close"])
-def test_an_ack_whose_answer_is_lost_is_repeated(server: FaultServer, faults: Faults, effect: str) -> None:
-    topic = server.topic()
+def test_an_ack_whose_answer_is_lost_is_repeated(project: FaultProject, faults: Faults, effect: str) -> None:
+    topic = project.watched()
     topic.publish("a")
     (got,) = topic.pull()
     with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, effect=effect) as fault:
-        server.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
-    assert (fault.calls, server.waiting(topic.subscription)) == (2, 0)
+        project.subscriber.acknowledge(subscription=topic.subscription, ack_ids=[got.ack_id])
+    assert (fault.calls, topic.waiting) == (2, 0)
 
 
 # ---------------------------------------------------------------------- the stream
 
 
-def test_a_closed_stream_is_opened_again(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_a_closed_stream_is_opened_again(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     with topic.listening() as arrived:
         topic.publish("a")
         assert arrived.get(timeout=SECONDS).data == b"a"
@@ -273,8 +261,8 @@ def test_a_closed_stream_is_opened_again(server: FaultServer, faults: Faults) ->
 
 
 @pytest.mark.parametrize("error", ["unavailable", "internal", "resource_exhausted"])
-def test_the_stream_goes_on_after_an_error_that_passes(server: FaultServer, faults: Faults, error: str) -> None:
-    topic = server.topic()
+def test_the_stream_goes_on_after_an_error_that_passes(project: FaultProject, faults: Faults, error: str) -> None:
+    topic = project.watched()
     with topic.listening() as arrived:
         faults.add(door="pubsub", verb="pull", resource=topic.id, times=1, error=error).wait()
         topic.publish("a")
@@ -285,29 +273,33 @@ def test_the_stream_goes_on_after_an_error_that_passes(server: FaultServer, faul
     ("code", "kind"), [("PERMISSION_DENIED", exceptions.PermissionDenied), ("CANCELLED", exceptions.Cancelled)]
 )
 def test_the_stream_ends_with_an_error_that_does_not_pass(
-    server: FaultServer, faults: Faults, code: str, kind: type[Exception]
+    project: FaultProject, faults: Faults, code: str, kind: type[Exception]
 ) -> None:
-    topic = server.topic()
+    topic = project.watched()
     with faults.add(door="pubsub", verb="pull", resource=topic.id, code=code):
-        listening = server.subscriber.subscribe(topic.subscription, lambda message: message.ack())
+        listening = project.subscriber.subscribe(topic.subscription, lambda message: message.ack())
         with pytest.raises(kind):
             listening.result(SECONDS)
 
 
-def test_messages_that_a_stream_lost_come_again_after_the_deadline(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_messages_that_a_stream_lost_come_again_after_the_deadline(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     with topic.listening() as arrived:
         fault = faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="drop")
         topic.publish("a")
         fault.wait()
         topic.publish("b")
         assert arrived.get(timeout=SECONDS).data == b"b"
-        leases = server.admin.get(path_of("subscriptions", topic.subscription, "leases"))["leases"]
-    assert leases[0]["offset"] == 0
+        leases = project.admin.get(path_of("subscriptions", topic.subscription, "leases"))["leases"]
+        assert leases[0]["offset"] == 0
+        clock = ProjectClock(project.admin, project.name)
+        clock.extension_seconds = 0  # the client extends what it knows of, and of this it does not know
+        clock.advance(60)
+        assert arrived.get(timeout=SECONDS).data == b"a"
 
 
-def test_the_listener_sees_a_duplicate(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_the_listener_sees_a_duplicate(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="duplicate")
     with topic.listening() as arrived:
         topic.publish("a")
@@ -315,8 +307,8 @@ def test_the_listener_sees_a_duplicate(server: FaultServer, faults: Faults) -> N
     assert (first.message_id, first.ack_id) == (second.message_id, second.ack_id)
 
 
-def test_the_listener_gets_a_message_again_whose_lease_ended(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic()
+def test_the_listener_gets_a_message_again_whose_lease_ended(project: FaultProject, faults: Faults) -> None:
+    topic = project.watched()
     fault = faults.add(door="pubsub", verb="pull", resource=topic.id, effect="expire")
     with topic.listening() as arrived:
         topic.publish("a")
@@ -326,8 +318,10 @@ def test_the_listener_gets_a_message_again_whose_lease_ended(server: FaultServer
     assert fault.hits == 1
 
 
-def test_an_ack_after_the_end_of_the_lease_where_delivery_is_exactly_once(server: FaultServer, faults: Faults) -> None:
-    topic = server.topic(enable_exactly_once_delivery=True)
+def test_an_ack_after_the_end_of_the_lease_where_delivery_is_exactly_once(
+    project: FaultProject, faults: Faults
+) -> None:
+    topic = project.watched(enable_exactly_once_delivery=True)
     faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, effect="expire")
     futures = []
     with topic.listening(ack=lambda message: futures.append(message.ack_with_response())) as arrived:

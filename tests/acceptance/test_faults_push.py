@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.testing.faults import Faults
-from tests.acceptance.fault_server import FaultServer, Topic
+from tests.acceptance.fault_project import FaultProject, Topic
 from tests.server_process import SECONDS
 
 
@@ -46,22 +46,6 @@ class Endpoint:
         self._thread.join()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    with (
-        FaultServer(tmp_path_factory.mktemp("faults"), "--push-allow", "127.0.0.0/8") as server,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
-        yield server
-
-
-@pytest.fixture
-def faults(server: FaultServer) -> Iterator[Faults]:
-    yield server.faults
-    server.faults.clear()
-
-
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     endpoint = Endpoint()
@@ -70,8 +54,8 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def topic(server: FaultServer, endpoint: Endpoint) -> Topic:
-    return server.topic(push_config={"push_endpoint": endpoint.url})
+def topic(project: FaultProject, endpoint: Endpoint) -> Topic:
+    return project.watched(push_config={"push_endpoint": endpoint.url})
 
 
 def test_push_is_paused_and_goes_on(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
@@ -106,9 +90,11 @@ def test_push_goes_on_after_an_error(faults: Faults, endpoint: Endpoint, topic: 
 
 
 def test_an_ack_that_fails_brings_the_message_again(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
-    """What the endpoint accepted comes again after its ack deadline, which is 10 seconds here: not waited for."""
+    """What the endpoint accepted comes again after its ack deadline."""
     with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="unavailable") as fault:
-        topic.publish("a")
-        endpoint.next_id()
+        (sent,) = topic.publish("a")
+        assert endpoint.next_id() == sent
         fault.wait()
-    assert topic.server.waiting(topic.subscription) == 1
+    assert topic.waiting == 1
+    topic.project.clock.advance(10)
+    assert endpoint.next_id() == sent

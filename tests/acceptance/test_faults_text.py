@@ -20,42 +20,35 @@ from penstock.errors import (
 )
 from penstock.testing.faults import Faults
 from penstock.text.blocking import Client
-from tests.acceptance.fault_server import PROJECT, FaultServer
+from tests.acceptance.fault_project import FaultProject
 from tests.acceptance.text_server import Plug
 from tests.server_process import SECONDS
 
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    with FaultServer(tmp_path_factory.mktemp("faults")) as server:
-        yield server
-
-
 @pytest.fixture
-def faults(server: FaultServer) -> Iterator[Faults]:
-    yield server.faults
-    server.faults.clear()
-
-
-@pytest.fixture
-def client(server: FaultServer) -> Iterator[Client]:
-    with Client(server.addresses["text"], timeout_seconds=SECONDS) as client:
+def client(project: FaultProject) -> Iterator[Client]:
+    with Client(project.server["text"], timeout_seconds=SECONDS) as client:
         yield client
 
 
 @pytest.fixture
-def queue() -> str:
-    return f"queue-{next(_numbers)}"
+def queue(project: FaultProject) -> str:
+    return project.text_queue(f"queue-{next(_numbers)}")
+
+
+def id_of(queue: str) -> str:
+    return queue.partition("@")[0]
 
 
 def about(queue: str, verb: str, **rule: Any) -> dict[str, Any]:
-    return {"door": "text", "verb": verb, "resource": queue, **rule}
+    return {"door": "text", "verb": verb, "resource": id_of(queue), **rule}
 
 
-def texts(server: FaultServer, queue: str) -> list[str]:
-    return [each["data"] for each in server.messages(f"projects/{PROJECT}/topics/{queue}")]
+def place(project: FaultProject) -> tuple[str, int]:
+    host, _, port = project.server["text"].rpartition(":")
+    return host, int(port)
 
 
 def take(client: Client, queue: str, most: int) -> list[Any]:
@@ -87,43 +80,43 @@ def test_a_code_of_the_protocol(faults: Faults, client: Client, queue: str) -> N
         client.send(queue, b"a")
 
 
-def test_a_dropped_reply_makes_a_duplicate(server: FaultServer, faults: Faults, client: Client, queue: str) -> None:
+def test_a_dropped_reply_makes_a_duplicate(project: FaultProject, faults: Faults, client: Client, queue: str) -> None:
     with faults.add(**about(queue, "publish", nth=1, effect="drop")) as fault:
         client.send(queue, b"a")
-    assert (fault.calls, texts(server, queue)) == (2, ["a", "a"])
+    assert (fault.calls, project.texts(id_of(queue))) == (2, ["a", "a"])
 
 
-def test_a_closed_connection_makes_none(server: FaultServer, faults: Faults, client: Client, queue: str) -> None:
+def test_a_closed_connection_makes_none(project: FaultProject, faults: Faults, client: Client, queue: str) -> None:
     with faults.add(**about(queue, "publish", nth=1, effect="close")) as fault:
         client.send(queue, b"a")
-    assert (fault.calls, texts(server, queue)) == (2, ["a"])
+    assert (fault.calls, project.texts(id_of(queue))) == (2, ["a"])
 
 
-def test_a_late_answer_is_waited_for(server: FaultServer, faults: Faults, client: Client, queue: str) -> None:
+def test_a_late_answer_is_waited_for(project: FaultProject, faults: Faults, client: Client, queue: str) -> None:
     begun = time.monotonic()
     with faults.add(**about(queue, "publish", latency=0.3)) as fault:
         client.send(queue, b"a")
     assert time.monotonic() - begun >= 0.3
-    assert (fault.calls, texts(server, queue)) == (1, ["a"])
+    assert (fault.calls, project.texts(id_of(queue))) == (1, ["a"])
 
 
 def test_a_held_send_goes_on_when_the_fault_ends(
-    server: FaultServer, faults: Faults, client: Client, queue: str
+    project: FaultProject, faults: Faults, client: Client, queue: str
 ) -> None:
     client.send(queue, b"a")
     fault = faults.add(**about(queue, "publish", effect="hold"))
     with ThreadPoolExecutor(1) as threads:
         sent = threads.submit(client.send, queue, b"b")
         assert fault.wait().held == 1
-        assert texts(server, queue) == ["a"]
+        assert project.texts(id_of(queue)) == ["a"]
         fault.remove()
         sent.result(SECONDS)
-    assert texts(server, queue) == ["a", "b"]
+    assert project.texts(id_of(queue)) == ["a", "b"]
 
 
 def test_a_full_disk(faults: Faults, client: Client, queue: str) -> None:
     with (
-        faults.add(door="text", resource=queue, times=1, effect="disk_full"),
+        faults.add(door="text", resource=id_of(queue), times=1, effect="disk_full"),
         pytest.raises(ResourceExhaustedError, match="The disk is full"),
     ):
         client.send(queue, b"a")
@@ -142,9 +135,9 @@ def test_messages_change_places(faults: Faults, client: Client, queue: str) -> N
         assert [each.content for each in take(client, queue, 2)] == [b"b", b"a"]
 
 
-def test_a_lease_ends_at_once(server: FaultServer, faults: Faults, queue: str) -> None:
+def test_a_lease_ends_at_once(project: FaultProject, faults: Faults, queue: str) -> None:
     """What the client still has is somebody else's: its ack does nothing."""
-    with Plug(server.place("text")) as plug:
+    with Plug(place(project)) as plug:
         plug.send(queue.encode(), b"a")
         plug.hear_ids(1)
         with faults.add(**about(queue, "pull", effect="expire")) as fault:
@@ -153,8 +146,8 @@ def test_a_lease_ends_at_once(server: FaultServer, faults: Faults, queue: str) -
         assert (first, fault.hits) == (second, 1)
 
 
-def test_a_closed_stream_gives_everything_back(server: FaultServer, faults: Faults, queue: str) -> None:
-    with Plug(server.place("text")) as plug:
+def test_a_closed_stream_gives_everything_back(project: FaultProject, faults: Faults, queue: str) -> None:
+    with Plug(place(project)) as plug:
         plug.send(queue.encode(), b"a")
         plug.hear_ids(1)
         plug.consume(queue.encode(), 10)
@@ -163,7 +156,7 @@ def test_a_closed_stream_gives_everything_back(server: FaultServer, faults: Faul
             fault.wait()
             with pytest.raises((EOFError, ConnectionResetError)):
                 plug.hear()
-    with Plug(server.place("text")) as plug:
+    with Plug(place(project)) as plug:
         plug.consume(queue.encode(), 10)
         assert plug.hear_messages(1)[0][0] == b"a"
 
@@ -179,8 +172,8 @@ def test_our_client_connects_again(faults: Faults, client: Client, queue: str) -
     assert fault.hits == 1
 
 
-def test_an_ack_whose_answer_is_lost(server: FaultServer, faults: Faults, queue: str) -> None:
-    with Plug(server.place("text")) as plug:
+def test_an_ack_whose_answer_is_lost(project: FaultProject, faults: Faults, queue: str) -> None:
+    with Plug(place(project)) as plug:
         plug.send(queue.encode(), b"a")
         plug.hear_ids(1)
         plug.consume(queue.encode(), 10)
@@ -189,11 +182,13 @@ def test_an_ack_whose_answer_is_lost(server: FaultServer, faults: Faults, queue:
             plug.ack(queue.encode(), message_id)
             with pytest.raises((EOFError, ConnectionResetError)):
                 plug.hear()
-    assert server.waiting(f"projects/{PROJECT}/subscriptions/{queue}") == 0
+    assert project.waiting(id_of(queue)) == 0
 
 
-def test_an_ack_that_was_never_decided_brings_the_message_back(server: FaultServer, faults: Faults, queue: str) -> None:
-    with Plug(server.place("text")) as plug:
+def test_an_ack_that_was_never_decided_brings_the_message_back(
+    project: FaultProject, faults: Faults, queue: str
+) -> None:
+    with Plug(place(project)) as plug:
         plug.send(queue.encode(), b"a")
         plug.hear_ids(1)
         plug.consume(queue.encode(), 10)
@@ -202,6 +197,6 @@ def test_an_ack_that_was_never_decided_brings_the_message_back(server: FaultServ
             plug.ack(queue.encode(), message_id)
             with pytest.raises((EOFError, ConnectionResetError)):
                 plug.hear()
-    with Plug(server.place("text")) as plug:
+    with Plug(place(project)) as plug:
         plug.consume(queue.encode(), 10)
         assert plug.hear_messages(1)[0][0] == b"a"
