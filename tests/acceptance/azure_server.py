@@ -17,18 +17,12 @@ def connection_string(url: str, account: str = ACCOUNT) -> str:
     return f"DefaultEndpointsProtocol={scheme};AccountName={account};AccountKey={KEY};QueueEndpoint={url};"
 
 
-class AzureServer(ServerProcess):
-    """`penstock serve` with one door, or `penstock azurite`."""
+class AzureClients:
+    """Clients of the development account at an address."""
 
-    def __init__(self, folder: Path, *arguments: str, azurite: bool = False, **settings: str) -> None:
-        if azurite:
-            command = ("penstock", "azurite", "--queuePort", "0")
-            super().__init__(folder, *arguments, doors=None, command=command, **settings)
-        else:
-            super().__init__(folder, *arguments, doors=["azure"], **settings)
-        self.address = self.addresses["azure"]
-        scheme = "https" if "azure_tls_cert" in settings or "--cert" in arguments else "http"
-        self.url = f"{scheme}://{self.address}/{ACCOUNT}"
+    def __init__(self, address: str, scheme: str = "http") -> None:
+        self.address = address
+        self.url = f"{scheme}://{address}/{ACCOUNT}"
         self.connection_string = connection_string(self.url)
 
     def service(self) -> QueueServiceClient:
@@ -39,3 +33,16 @@ class AzureServer(ServerProcess):
         if create:
             client.create_queue()
         return client
+
+
+class AzureServer(ServerProcess, AzureClients):
+    """`penstock serve` with one door, or `penstock azurite`."""
+
+    def __init__(self, folder: Path, *arguments: str, azurite: bool = False, **settings: str) -> None:
+        if azurite:
+            command = ("penstock", "azurite", "--queuePort", "0")
+            super().__init__(folder, *arguments, doors=None, command=command, **settings)
+        else:
+            super().__init__(folder, *arguments, doors=["azure"], **settings)
+        scheme = "https" if "azure_tls_cert" in settings or "--cert" in arguments else "http"
+        AzureClients.__init__(self, self.addresses["azure"], scheme)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,14 +13,13 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 from azure.storage.queue import AccessPolicy, CorsRule, QueueSasPermissions
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
-from tests.acceptance.azure_server import ACCOUNT, KEY, AzureServer
+from penstock.testing import Server
+from tests.acceptance.azure_server import ACCOUNT, KEY, AzureClients
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
-    folder = tmp_path_factory.mktemp("azure")
-    with AzureServer(folder, "--data", str(folder / "data")) as server:
-        yield server
+def served(penstock: Server) -> AzureClients:
+    return AzureClients(penstock["azure"])
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -28,13 +27,13 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def opened(served: AzureServer, name: str) -> AsyncIterator[QueueClient]:
+async def opened(served: AzureClients, name: str) -> AsyncIterator[QueueClient]:
     async with QueueClient.from_connection_string(served.connection_string, name, retry_total=0) as queue:
         await queue.create_queue()
         yield queue
 
 
-def test_every_method_of_the_service(served: AzureServer) -> None:
+def test_every_method_of_the_service(served: AzureClients) -> None:
     async def work() -> None:
         async with QueueServiceClient.from_connection_string(served.connection_string, retry_total=0) as service:
             for name in ("aio-b", "aio-a", "aio-c"):
@@ -55,7 +54,7 @@ def test_every_method_of_the_service(served: AzureServer) -> None:
     run(work())
 
 
-def test_statistics(served: AzureServer) -> None:
+def test_statistics(served: AzureClients) -> None:
     async def work() -> None:
         # Path style: the secondary is an account name of its own.
         url = f"http://{served.address}/{ACCOUNT}-secondary"
@@ -67,7 +66,7 @@ def test_statistics(served: AzureServer) -> None:
     run(work())
 
 
-def test_every_method_of_a_queue(served: AzureServer) -> None:
+def test_every_method_of_a_queue(served: AzureClients) -> None:
     async def work() -> None:
         async with opened(served, "aio-queue") as queue:
             with pytest.raises(ResourceExistsError):
@@ -98,7 +97,7 @@ def test_every_method_of_a_queue(served: AzureServer) -> None:
     run(work())
 
 
-def test_many_callers_get_every_message_once(served: AzureServer) -> None:
+def test_many_callers_get_every_message_once(served: AzureClients) -> None:
     async def work() -> None:
         async with opened(served, "aio-many") as queue:
             texts = [f"message {number}" for number in range(300)]

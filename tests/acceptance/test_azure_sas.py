@@ -22,25 +22,25 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
-from tests.acceptance.azure_server import ACCOUNT, KEY, AzureServer
+from penstock.testing import Server
+from tests.acceptance.azure_server import ACCOUNT, KEY, AzureClients, AzureServer
 from tests.doors.azure.signing import token
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
-    with AzureServer(tmp_path_factory.mktemp("azure"), "--memory") as server:
-        yield server
+def served(penstock: Server) -> AzureClients:
+    return AzureClients(penstock["azure"])
 
 
 def soon(hours: float = 1) -> datetime:
     return datetime.now(UTC) + timedelta(hours=hours)
 
 
-def queue_with(served: AzureServer, name: str, sas: str, **options: Any) -> QueueClient:
+def queue_with(served: AzureClients, name: str, sas: str, **options: Any) -> QueueClient:
     return QueueClient(served.url, name, credential=sas, retry_total=0, **options)
 
 
-def test_an_account_sas(served: AzureServer) -> None:
+def test_an_account_sas(served: AzureClients) -> None:
     permission = AccountSasPermissions(
         read=True, write=True, delete=True, list=True, add=True, create=True, update=True, process=True
     )
@@ -60,7 +60,7 @@ def test_an_account_sas(served: AzureServer) -> None:
         assert refused.value.error_code == "AuthorizationPermissionMismatch"
 
 
-def test_a_queue_sas(served: AzureServer) -> None:
+def test_a_queue_sas(served: AzureClients) -> None:
     served.queue("by-queue")
     every = QueueSasPermissions(read=True, add=True, update=True, process=True)
     sas = generate_queue_sas(ACCOUNT, "by-queue", KEY, every, soon(), ip="127.0.0.1")
@@ -84,7 +84,7 @@ def test_a_queue_sas(served: AzureServer) -> None:
             queue.receive_message()
 
 
-def test_a_stored_policy_can_be_taken_away(served: AzureServer) -> None:
+def test_a_stored_policy_can_be_taken_away(served: AzureClients) -> None:
     owner = served.queue("by-policy")
     owner.set_queue_access_policy({"readers": AccessPolicy(QueueSasPermissions(read=True), expiry=soon())})
     sas = generate_queue_sas(ACCOUNT, "by-policy", KEY, policy_id="readers")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,19 +17,12 @@ from google.pubsub_v1.services.schema_service.transports import SchemaServiceRes
 from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
 from google.pubsub_v1.types import Encoding, PushConfig, Schema, SchemaView, Snapshot, Subscription, Topic
 
-from tests.acceptance.google_server import GoogleServer
+from penstock.testing import Server
 
 TOPIC, SUBSCRIPTION = "projects/rest/topics/one", "projects/rest/subscriptions/one"
 SNAPSHOT, SCHEMA = "projects/rest/snapshots/one", "projects/rest/schemas/one"
 AVRO = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]})
 NOT_REST = {"streaming_pull"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
-    folder: Path = tmp_path_factory.mktemp("google-rest-clients")
-    with GoogleServer(folder, "--memory") as server:
-        yield server
 
 
 class Caller:
@@ -56,10 +47,10 @@ def connected(kind: Any, transport: Any, address: str) -> Caller:
     return Caller(kind(transport=transport(host=address, credentials=AnonymousCredentials(), url_scheme="http")))
 
 
-def test_every_method_of_the_publisher_and_the_subscriber(server: GoogleServer) -> None:
-    publisher = connected(PublisherClient, PublisherRestTransport, server.address)
-    subscriber = connected(SubscriberClient, SubscriberRestTransport, server.address)
-    schemas = connected(SchemaServiceClient, SchemaServiceRestTransport, server.address)
+def test_every_method_of_the_publisher_and_the_subscriber(penstock: Server) -> None:
+    publisher = connected(PublisherClient, PublisherRestTransport, penstock["pubsub"])
+    subscriber = connected(SubscriberClient, SubscriberRestTransport, penstock["pubsub"])
+    schemas = connected(SchemaServiceClient, SchemaServiceRestTransport, penstock["pubsub"])
     walk_topics(publisher)
     walk_subscriptions(subscriber, publisher)
     walk_snapshots(subscriber)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,17 +12,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from tests.acceptance.google_server import GoogleServer
+from penstock.testing import Project
 
 SECONDS = 30
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
-    folder: Path = tmp_path_factory.mktemp("google-tracing")
-    with GoogleServer(folder, "--memory") as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PUBSUB_EMULATOR_HOST", server.address)
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +26,15 @@ def spans() -> InMemorySpanExporter:
 
 
 def test_a_traced_publish_is_taken_and_its_trace_reaches_the_subscriber(
-    server: GoogleServer, spans: InMemorySpanExporter
+    penstock_project: Project, spans: InMemorySpanExporter
 ) -> None:
     options = pubsub_v1.types.PublisherOptions(enable_open_telemetry_tracing=True)
-    publisher = pubsub_v1.PublisherClient(publisher_options=options)
+    publisher = penstock_project.google_publisher(publisher_options=options)
     settings = pubsub_v1.types.SubscriberOptions(enable_open_telemetry_tracing=True)
-    topic, path = publisher.topic_path("p", "traced"), "projects/p/subscriptions/traced"
+    subscriber = penstock_project.google_subscriber(subscriber_options=settings)
+    topic, path = penstock_project.topic("traced"), penstock_project.subscription("traced")
     publisher.create_topic(name=topic)
+    subscriber.create_subscription(name=path, topic=topic)
     got: list[Any] = []
     arrived = threading.Event()
 
@@ -51,14 +43,10 @@ def test_a_traced_publish_is_taken_and_its_trace_reaches_the_subscriber(
         message.ack()
         arrived.set()
 
-    with pubsub_v1.SubscriberClient(subscriber_options=settings) as subscriber:
-        subscriber.create_subscription(name=path, topic=topic)
-        stream = subscriber.subscribe(path, receive)
-        assert publisher.publish(topic, b"traced").result(SECONDS)
-        assert arrived.wait(SECONDS)
-        stream.cancel()
-        stream.result(SECONDS)
-    publisher.stop()
-    publisher.transport.close()
+    stream = subscriber.subscribe(path, receive)
+    assert publisher.publish(topic, b"traced").result(SECONDS)
+    assert arrived.wait(SECONDS)
+    stream.cancel()
+    stream.result(SECONDS)
     (number,) = {span.context.trace_id for span in spans.get_finished_spans() if span.name.endswith(" create")}
     assert f"{number:032x}" in got[0].attributes["googclient_traceparent"]
