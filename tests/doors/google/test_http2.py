@@ -335,7 +335,7 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Mo
     """As long as for any other greeting; asyncio alone would wait a minute."""
     issued = trustme.CA().issue_cert("127.0.0.1")
     issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
-    assert serving.HANDSHAKE_SECONDS == Http2Limits().preface_seconds
+    assert Http2Limits().preface_seconds == serving.HANDSHAKE_SECONDS
     monkeypatch.setattr(serving, "HANDSHAKE_SECONDS", 0.2)
     with opened(GoogleOptions(tls_cert=str(tmp_path / "both.pem"))) as harness, connected(harness) as silent:
         assert silent.socket.recv(1) == b""
