@@ -15,6 +15,7 @@ let project, pubsub, topic;
 
 beforeEach(async () => {
   project = new Project();
+  await project.freeze();  // time passes where a test says so
   pubsub = new PubSub({ projectId: project.name });
   [topic] = await pubsub.createTopic('orders');
 });
@@ -60,7 +61,6 @@ test('a message comes again when its ack deadline is over', async () => {
 test('the backoff grows from ten seconds to ten minutes', async () => {
   const [billing] = await topic.createSubscription('billing', { retryPolicy: BACKOFF });
   project.pace = { patience_seconds: 10 };
-  await project.freeze();
   const seen = listen(billing, (message) => message.nack());
   const first = once(billing, 'answered');
   await topic.publishMessage({ data: Buffer.from('bad') });
@@ -119,7 +119,6 @@ test('exactly once, an ack that comes too late is refused', async () => {
     enableExactlyOnceDelivery: true,
   });
   project.pace = { patience_seconds: 0, extension_seconds: 0 };  // the worker hangs, and nobody waits for it
-  await project.freeze();
   const seen = listen(billing, () => {});
   const first = once(billing, 'answered');
   await topic.publishMessage({ data: Buffer.from('once') });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -55,14 +56,16 @@ class Biller:
 
     def __init__(self, bank: Callable[[str], object] = lambda order: None) -> None:
         self._bank = bank
+        self._one_at_a_time = threading.Lock()  # the client calls from several threads
         self.billed: list[str] = []
 
     def __call__(self, message: Any) -> None:
         order = message.data.decode()
         try:
-            if order not in self.billed:
-                self._bank(order)
-                self.billed.append(order)
+            with self._one_at_a_time:
+                if order not in self.billed:
+                    self._bank(order)
+                    self.billed.append(order)
         except BankClosedError:
             message.nack()
         else:

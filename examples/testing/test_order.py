@@ -45,7 +45,6 @@ def test_after_a_nack_the_orders_of_a_customer_come_in_their_order_again(
     shop: Shop, listener: Listener, penstock_project: Project
 ) -> None:
     shop.open(enable_message_ordering=True, retry_policy=MINUTE)
-    penstock_project.clock.freeze()
     penstock_project.clock.patience_seconds = 10  # on a slow machine an answer may take long to arrive
     failing = Failing(b"1")
     listener.start(failing)
@@ -61,7 +60,6 @@ def test_a_customer_whose_order_fails_does_not_hold_up_the_others(
     shop: Shop, listener: Listener, penstock_project: Project
 ) -> None:
     shop.open(enable_message_ordering=True, retry_policy=MINUTE)
-    penstock_project.clock.freeze()
     penstock_project.clock.patience_seconds = 10  # on a slow machine an answer may take long to arrive
     failing = Failing(b"anna 0")
     listener.start(failing)
@@ -152,7 +150,6 @@ def test_a_push_that_is_refused_is_tried_again_after_its_backoff(
     shop: Shop, endpoint: Endpoint, penstock_project: Project
 ) -> None:
     clock, endpoint.refusals = penstock_project.clock, 2
-    clock.freeze()
     clock.patience_seconds = 10
     policy = {"minimum_backoff": timedelta(seconds=300), "maximum_backoff": timedelta(seconds=600)}
     place = f"http://127.0.0.1:{endpoint.server_port}/bill"

@@ -13,8 +13,8 @@ from penstock.admin.client import Client
 from tests.server_process import ServerProcess
 
 SECONDS = 1800
-# An answer without an end, two that wait as long as they are told to, and one that writes files where it is told to.
-LEFT_OUT = "/(events|stream|pull|backup)$"
+# An answer without an end, three that wait as long as they are told to, and one that writes files where it is told to.
+LEFT_OUT = "/(events|stream|pull|backlog|backup)$"
 # A schema cannot say what a filter, an instant or a name is: such a request is refused, with its sentence.
 UNCHECKED = "positive_data_acceptance"
 NAMES = [f"r{number}" for number in range(8)]  # enough that some are left when others are deleted

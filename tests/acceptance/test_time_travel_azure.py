@@ -22,7 +22,8 @@ from penstock.testing.project import DEVELOPMENT_KEY
 
 
 @pytest.fixture
-def work(azure_queue_service: Any) -> Any:
+def work(azure_queue_service: Any, penstock_project: Project) -> Any:
+    penstock_project.clock.freeze()
     return azure_queue_service.create_queue("work")
 
 

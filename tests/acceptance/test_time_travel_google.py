@@ -68,6 +68,7 @@ def billing(penstock_project: Project) -> Billing:
 
 
 def test_a_message_comes_again_when_its_deadline_is_over(billing: Billing) -> None:
+    billing.clock.freeze()
     billing.subscribe(ack_deadline_seconds=30).publish("one")
     assert billing.texts() == ["one"]
     billing.clock.advance(29)
