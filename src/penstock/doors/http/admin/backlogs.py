@@ -25,6 +25,7 @@ ANSWER_BYTES_MAX = 8 << 20
 SCAN_MESSAGES_MAX = 100_000  # looked at before the answer says that it is not complete
 WAIT_SECONDS_MAX = 60
 LOOK_SECONDS = 0.25  # time passes without a fact, and ends the life of messages
+REST = 4  # times as long as a look took nobody looks: acks that come fast are not slowed by who waits for their end
 
 _SETTLING = (f.Acked, f.Removed, f.Passed, f.Sought, f.Detached, f.SubscriptionDeleted)
 _Stage = Literal["unread", "held", "waiting", "leased"]
@@ -101,12 +102,15 @@ async def _wait(queue: Queue, known: SubscriptionMetadata, topic: TopicMetadata,
     try:
         while True:
             news.clear()
+            began = clock()
             found = await _look(queue, known, topic, query.max)
+            took = clock() - began
             left = ends_at - clock()
             if left <= 0 or (found.complete and not found.unsettled):
                 return found
             try:
                 await asyncio.wait_for(news.wait(), min(left, LOOK_SECONDS))
+                await asyncio.sleep(min(REST * took, left))
             except TimeoutError:
                 continue
     finally:
@@ -115,9 +119,10 @@ async def _wait(queue: Queue, known: SubscriptionMetadata, topic: TopicMetadata,
 
 async def _look(queue: Queue, known: SubscriptionMetadata, topic: TopicMetadata, most: int) -> _Found:
     accepts, found = compile_filter(known.options.filter), list[tuple[Unsettled, StoredMessage]]()
+    step = PAGE_MESSAGES if known.options.filter else min(most + 1, PAGE_MESSAGES)
     place = scanned = size = 0
     while scanned < SCAN_MESSAGES_MAX:
-        page = await queue.unsettled(known.name, place, PAGE_MESSAGES)
+        page = await queue.unsettled(known.name, place, step)
         now = queue.clock_of(known.name).now()
         async for each, message in _with_messages(queue, topic, page):
             kept_out = each.stage == "unread" and not accepts(message.attributes)
@@ -127,7 +132,7 @@ async def _look(queue: Queue, known: SubscriptionMetadata, topic: TopicMetadata,
                 size += message.size
             if len(found) > most or (size > ANSWER_BYTES_MAX and len(found) > 1):
                 return _Found(found[:-1], complete=False)
-        if len(page) < PAGE_MESSAGES:
+        if len(page) < step:
             return _Found(found, complete=True)
         place, scanned = page[-1].offset + 1, scanned + len(page)
     return _Found(found, complete=False)
