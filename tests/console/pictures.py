@@ -41,7 +41,7 @@ PARTS = """() => {
   return kinds.flatMap((kind) => [...document.querySelectorAll(kind)].filter(shown)
     .slice(0, kind === "tbody tr" || kind === ".message" ? 3 : 99).map((each) => {
       const { x, y, width, height } = each.getBoundingClientRect();
-      const of_text = /^h[12]$/.test(kind) || each.closest("td");  // as wide as its text, or what stands beside it
+      const of_text = /^h[12]$|tr$/.test(kind) || each.closest("td");  // as wide as its text, or what stands beside it
       return [kind, Math.round(x), Math.round(y + scrollY), of_text ? 0 : Math.round(width), Math.round(height)];
     }));
 }"""

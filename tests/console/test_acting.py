@@ -233,6 +233,21 @@ def test_a_token_is_asked_for_and_one_that_may_only_read_changes_nothing(
     page.close()
 
 
+def test_who_has_no_token_is_asked_once(browser: Browser, guarded: ServerProcess) -> None:
+    page = browser.new_page(base_url=f"http://{guarded.addresses['http']}")
+    page.goto("/#/topics")
+    dialog = page.get_by_role("dialog", name="This server asks for a token")
+    dialog.get_by_role("button", name="Cancel").click()
+    with page.expect_response(lambda answer: "/admin/v1/topics" in answer.url and answer.status == 401):
+        pass  # the page has asked again
+    expect(dialog).to_have_count(0)
+    page.get_by_role("button", name="Give a token").click()
+    dialog.get_by_label("Token").fill("look")
+    dialog.get_by_role("button", name="Go on").click()
+    expect(page.locator("tbody a")).to_have_text("kept")
+    page.close()
+
+
 def test_a_token_that_ends_in_the_middle_loses_nothing_that_was_typed(browser: Browser, tmp_path: Path) -> None:
     place, port = ("--data", str(tmp_path / "data")), 0
     with ServerProcess(tmp_path, *place, "--http-token", "old", doors=("http",)) as server:

@@ -47,6 +47,8 @@ def test_bodies_are_decoded_by_the_schema_of_their_topic(page: Page, admin: Clie
     expect(detail.locator("pre")).to_contain_text('"post_code": "9223372036854775807"')
     detail.get_by_role("button", name="base64").click()
     expect(detail.locator("pre")).to_have_text(base64.b64encode(STATE).decode())
+    page.goto(address("topics", "states"))
+    expect(page.locator("dl").filter(has_text="Full name")).to_contain_text("projects/penstock/schemas/state")
 
 
 def test_numbers_that_no_computer_has_are_shown_as_they_were_sent(page: Page, admin: Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from penstock.admin.client import Client
@@ -68,6 +69,15 @@ def test_keys_lead_around(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Topic orders-dead")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+@pytest.mark.parametrize("page", [{"size": "phone"}], indirect=True)
+def test_every_page_is_named_on_a_phone(page: Page) -> None:
+    page.goto("/#/moves")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Moves")
+    ends = [box["x"] + box["width"] for each in page.locator("nav a").all() if (box := each.bounding_box())]
+    assert len(ends) == 7
+    assert max(ends) <= 375
 
 
 def test_a_table_is_sorted_by_its_headers(page: Page) -> None:

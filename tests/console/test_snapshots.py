@@ -33,6 +33,8 @@ def test_of_one_subscription(page: Page, admin: Client) -> None:
     page.goto("/#/snapshots?search=before-purge")
     row = page.get_by_role("row").filter(has_text="before-purge")
     row.get_by_role("button", name="Seek to it").click()
+    expect(page.get_by_role("dialog", name="Seek to before-purge")).to_be_visible()
+    page.reload()  # the dialog has an address too
     expect(page.locator(".plan")).to_contain_text("10 acked messages come back, 0 waiting messages are skipped")
     submit(page, "Seek")
     expect(said(page)).to_have_text("10 messages wait now.")

@@ -42,6 +42,7 @@ FIELDS = [
     Column("subscriptions", "subscriptions", count),
     Column("retention", "retention_seconds", age),
     Column("retention size", "retention_bytes", size),
+    Column("schema", "schema"),
     Column("published", "published", count),
     Column("last published", "last_published_at", moment),
     Column("published/s", "publish_rate", rate),

@@ -22,6 +22,9 @@ class Decoder(Protocol):
     async def decode(self, topic: TopicMetadata, messages: Sequence[Message]) -> list[Decoded | None]:
         """One for each; None where there is no schema to decode by."""
 
+    def schema_of(self, topic: TopicMetadata) -> str:
+        """The name of the schema that its messages have to fit; empty without one."""
+
 
 class NoDecoder:
     """Where the packages that read schemas are not installed."""
@@ -34,3 +37,6 @@ class NoDecoder:
     async def decode(self, topic: TopicMetadata, messages: Sequence[Message]) -> list[Decoded | None]:
         named = (each.attributes.get(self._mark) for each in messages)
         return [None if name is None else Decoded(name, "", "", "", None, self._sentence) for name in named]
+
+    def schema_of(self, topic: TopicMetadata) -> str:
+        return ""

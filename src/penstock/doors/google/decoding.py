@@ -36,8 +36,7 @@ class SchemaDecoder:
         self._schemas = Schemas(queue, queue.clock.now)
 
     async def decode(self, topic: TopicMetadata, messages: Sequence[Message]) -> list[Decoded | None]:
-        kept = kept_settings(topic.options.extras, Topic)
-        settings = kept.schema_settings if kept.HasField("schema_settings") else None
+        settings = _settings(topic)
         named = {each.attributes.get(NAME_ATTRIBUTE, "") for each in messages}
         if settings is not None:
             named.add(settings.schema)
@@ -48,6 +47,15 @@ class SchemaDecoder:
 
         small = sum(message.size for message in messages) <= INLINE_BYTES
         return work() if small else await asyncio.to_thread(work)
+
+    def schema_of(self, topic: TopicMetadata) -> str:
+        settings = _settings(topic)
+        return str(settings.schema) if settings is not None else ""
+
+
+def _settings(topic: TopicMetadata) -> Any:
+    kept = kept_settings(topic.options.extras, Topic)
+    return kept.schema_settings if kept.HasField("schema_settings") else None
 
 
 def _decoded(message: Message, settings: Any, known: dict[str, list[Any]]) -> Decoded | None:

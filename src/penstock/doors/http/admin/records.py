@@ -47,6 +47,7 @@ class Topic(msgspec.Struct):
     labels: dict[str, str]
     retention_seconds: float
     retention_bytes: Count
+    schema: str
     first_offset: Count
     next_offset: Count
     messages: Count

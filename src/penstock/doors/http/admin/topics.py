@@ -137,6 +137,7 @@ def _record(context: Context, topic: TopicMetadata, counted: TopicStatistics) ->
         labels=topic.options.labels,
         retention_seconds=topic.options.retention_seconds,
         retention_bytes=topic.options.retention_bytes,
+        schema=context.decoder.schema_of(topic) if context.decoder is not None else "",
         first_offset=topic.head,
         next_offset=topic.tail,
         messages=topic.tail - topic.head,

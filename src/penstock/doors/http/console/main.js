@@ -27,11 +27,12 @@ const SENTENCES = { lost: "The server does not answer; trying again.", refused: 
 const KEYS = [["/", "search"], ["↓ ↑", "from row to row"], ["Enter", "open"], ["Esc", "leave the search"], ["p", "pause, go on"]];
 
 class App extends Component {
-  state = { hash: location.hash, needsToken: false, help: false };
+  state = { hash: location.hash, needsToken: false, asked: false, help: false };
 
   componentDidMount() {
     addEventListener("hashchange", () => this.arrive());
-    addEventListener("penstock-token-needed", () => this.setState({ needsToken: true }));
+    // Asked for once: who has none is not asked again with every refresh.
+    addEventListener("penstock-token-needed", () => this.state.asked || this.setState({ needsToken: true, asked: true }));
     addEventListener("keydown", (event) => this.key(event));
     live.on("state", () => this.forceUpdate());
     live.on("server", () => this.forceUpdate());
@@ -84,7 +85,8 @@ class App extends Component {
 
   /** What happened to the connection, over the page, so that nothing on it moves. */
   notice() {
-    if (SENTENCES[live.state]) return html`<p class="toast bad" role="alert">${SENTENCES[live.state]}</p>`;
+    const ask = live.state === "refused" && html` <button type="button" onClick=${() => this.setState({ needsToken: true })}>Give a token</button>`;
+    if (SENTENCES[live.state]) return html`<p class="toast bad" role="alert">${SENTENCES[live.state]}${ask}</p>`;
     if (!live.restarted) return null;
     const seen = () => {
       live.restarted = false;
@@ -107,7 +109,7 @@ class App extends Component {
       <main id="main" tabindex="-1">${page(here, parts, query)}</main>
       ${this.notice()}
       ${needsToken && html`<${Dialog} title="This server asks for a token" submit="Go on" onClose=${() => this.setState({ needsToken: false })}
-        run=${async (values) => { token.set(values.token); await get("/server"); live.retry(); }}>
+        run=${async (values) => { token.set(values.token); await get("/server"); this.setState({ asked: false }); live.retry(); }}>
         <${Field} label="Token" name="token" type="password" required autofocus hint="One of http_tokens or http_read_tokens; kept until this tab is closed" /><//>`}
       ${help && html`<${Dialog} title="Keys" submit="Close" run=${async () => {}} onClose=${() => this.setState({ help: false })}>
         <dl class="facts">${[...KEYS, ...PAGES.map(([, label, letter]) => [`g ${letter}`, label.toLowerCase()]), ["?", "this list"]].map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`}`;

@@ -26,7 +26,7 @@ export class Snapshots extends View {
   }
 
   open(dialog, what) {
-    this.setState({ dialog, what });
+    refine({ do: dialog ?? "", of: what?.name ?? "" }); // an address of its own, as everything that is shown
   }
 
   show({ projects, own, whole, chosen }) {
@@ -62,12 +62,15 @@ export class Snapshots extends View {
         { label: "", cell: (each) => html`<span class="row">${seek(each)}${each.id.includes("~") ? html`<span class="quiet">part of ${each.id.split("~")[0]}</span>` : drop(each)}</span>` },
       ]} />
       <${Pager} total=${own.total} shown=${own.snapshots.length} first=${!query.page} onFirst=${() => refine({ page: "" })} next=${own.next_page_token} onNext=${() => refine({ page: own.next_page_token })} />
-      ${this.dialog(chosen)}
+      ${this.dialog(chosen, own.snapshots, whole.snapshots)}
     </section>`;
   }
 
-  dialog(project) {
-    const { dialog, what } = this.state;
+  dialog(project, own, whole) {
+    const { do: dialog, of } = this.props.query;
+    const ofProject = dialog === "restore" || dialog === "dropWhole";
+    const what = (ofProject ? whole : own).find((each) => each.name === of);
+    if (!live.canChange || (of && !what)) return null; // it is gone, or on another page
     const close = () => {
       this.open(null);
       this.reload();

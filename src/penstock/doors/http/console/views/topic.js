@@ -65,6 +65,7 @@ export class Topic extends View {
           ["Offsets", `${count(topic.first_offset)} to ${count(topic.next_offset)}`],
           ["Acked messages are kept", topic.retention_seconds ? duration(topic.retention_seconds) : "as long as the server does"],
           ["And at most", topic.retention_bytes ? bytes(topic.retention_bytes) : ""],
+          ["Schema", topic.schema && html`<code>${topic.schema}</code>`],
           ["Not stored", Object.entries(topic.dropped).map(([reason, number]) => `${reason}: ${count(number)}`).join(", ")],
           ["Labels", Object.keys(topic.labels).length ? html`<${Labels} labels=${topic.labels} />` : ""],
         ]} /></div>
