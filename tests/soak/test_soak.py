@@ -207,7 +207,7 @@ def consumers(harness: Harness) -> list[Actor]:
 
 
 def test_all_doors_keep_their_promises_for_long(server: Server, rounds: Callable[[int, int], int]) -> None:
-    seconds = int(os.environ.get("PENSTOCK_SOAK_SECONDS") or rounds(20, 1800))
+    seconds = int(os.environ.get("PENSTOCK_SOAK_SECONDS") or rounds(10, 1800))
     harness = Harness(server.addresses, seed=int(os.environ.get("PENSTOCK_SOAK_SEED") or 1))
     prepare(harness)
     publishing, consuming = publishers(harness), consumers(harness)

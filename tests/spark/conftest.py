@@ -24,12 +24,11 @@ MakeTopic = Callable[..., str]
 
 @pytest.fixture(scope="session", autouse=True)
 def _java(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The machine's, or the bundled one: these tests need nothing installed by hand. Whoever starts it has LEAN."""
+    """The machine's, or the bundled one: these tests need nothing installed by hand. It starts lean, with its Pythons."""
     use_java(os.environ)
-    folder = tmp_path_factory.mktemp("spark-conf")
-    roles = ("driver", "executor")
-    (folder / "spark-defaults.conf").write_text("".join(f"spark.{role}.extraJavaOptions {LEAN}\n" for role in roles))
-    os.environ["SPARK_CONF_DIR"] = str(folder)
+    os.environ["SPARK_SUBMIT_OPTS"] = LEAN
+    python = worker_python(tmp_path_factory.mktemp("python"))
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +43,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session of this test process."""
     folder = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = worker_python(folder)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark on its libraries: not ours to mend
@@ -61,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.local.dir", str(folder / "local"))
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.streaming.stopTimeout", "60s")
-            .config("spark.driver.extraJavaOptions", f"{LEAN} -Dderby.system.home={folder / 'derby'}")
+            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder / 'derby'}")
             .getOrCreate()
         )
     session.sparkContext.setLogLevel("ERROR")

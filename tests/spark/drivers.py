@@ -20,7 +20,10 @@ import psutil
 SECONDS = 300.0  # only a failing test waits so long
 PROGRAMS = Path(__file__).parent / "programs"
 # A Java of a test lives for seconds: compiling much, and collecting on many threads, is not worth its while.
-LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+LEAN = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 class Driver:

@@ -41,7 +41,8 @@ class Cluster:
     def submit(self, *arguments: str, flags: tuple[str, ...] = (), **environment: str) -> Driver:
         command = [str(HOME / "bin/spark-submit"), "--master", self.master, "--executor-memory", "600m"]
         command += ["--executor-cores", "1", "--total-executor-cores", "2", "--driver-memory", "600m"]
-        command += [*flags, str(PROGRAMS / "relay.py"), *arguments]
+        command += ["--conf", f"spark.executor.extraJavaOptions={LEAN}", *flags]
+        command += [str(PROGRAMS / "relay.py"), *arguments]
         return Driver(command, self.folder, self.environment | {"RELAY_DRAIN": "yes"} | environment)
 
 

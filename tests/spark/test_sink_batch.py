@@ -224,7 +224,7 @@ def test_attempts_of_a_task_publish_once(server: Server, make_topic: MakeTopic, 
     """In a session that retries tasks: the first attempt of one fails when half of its rows are published."""
     topic, staged = make_topic(), make_topic()
     command = [sys.executable, "-W", "ignore", "-c", RETRIED, server.endpoint, str(tmp_path), topic, staged]
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(command, capture_output=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     for target in (topic, staged):

@@ -115,7 +115,7 @@ def test_killed_servers_lose_no_message_and_undo_no_ack(
     """Law 1: what was answered before a kill is there after it, whole and once."""
     chance = random.Random(20261115)
     data = tmp_path / "data"
-    for number in range(rounds(100, 2_000)):
+    for number in range(rounds(50, 2_000)):
         nursery.run_and_kill(data, f"r{number}", chance.randrange(1, 400))
     nursery.close()
     drained = drain(data)
