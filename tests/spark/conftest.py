@@ -24,7 +24,7 @@ MakeTopic = Callable[..., str]
 
 @pytest.fixture(scope="session", autouse=True)
 def _java(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The machine's, or the bundled one: these tests need nothing installed by hand. It starts lean, with its Pythons."""
+    """The machine's, or the bundled one: nothing is installed by hand. It starts lean, and its Pythons too."""
     use_java(os.environ)
     os.environ["SPARK_SUBMIT_OPTS"] = LEAN
     python = worker_python(tmp_path_factory.mktemp("python"))
