@@ -33,7 +33,7 @@ CODES = (
     Row(
         "UNKNOWN",
         "500",
-        UNLISTED,
+        NOT_KNOWN,
         "a list of an empty project",
         "never, unless a fault of a test asks for it: clients repeat it for minutes",
         shown("doors/google/test_fuzz.py", "test_no_request_is_answered_with_an_error_of_ours")
@@ -106,7 +106,7 @@ CODES = (
         shown(RESOURCES, "test_policies_are_kept_with_the_resource_they_belong_to")
         + shown(DELIVERY, "test_exactly_once_does_nothing_for_a_mixed_request_and_lets_the_client_repeat"),
     ),
-    Row("OUT_OF_RANGE", "400", UNLISTED, "`max_delivery_attempts` out of its bounds", NEVER),
+    Row("OUT_OF_RANGE", "400", NOT_KNOWN, "`max_delivery_attempts` out of its bounds", NEVER),
     Row(
         "UNIMPLEMENTED",
         "501",
