@@ -10,7 +10,6 @@ from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, Ackno
 from google.pubsub_v1 import PublisherClient
 
 from penstock.admin.client import path_of
-from penstock.testing import ProjectClock
 from penstock.testing.faults import Faults
 from tests.acceptance.fault_project import FaultProject
 from tests.server_process import SECONDS
@@ -292,9 +291,8 @@ def test_messages_that_a_stream_lost_come_again_after_the_deadline(project: Faul
         assert arrived.get(timeout=SECONDS).data == b"b"
         leases = project.admin.get(path_of("subscriptions", topic.subscription, "leases"))["leases"]
         assert leases[0]["offset"] == 0
-        clock = ProjectClock(project.admin, project.name)
-        clock.extension_seconds = 0  # the client extends what it knows of, and of this it does not know
-        clock.advance(60)
+        project.clock.extension_seconds = 0  # the client extends what it knows of, and of this it does not know
+        project.clock.advance(60)
         assert arrived.get(timeout=SECONDS).data == b"a"
 
 

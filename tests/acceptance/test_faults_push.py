@@ -90,11 +90,11 @@ def test_push_goes_on_after_an_error(faults: Faults, endpoint: Endpoint, topic: 
 
 
 def test_an_ack_that_fails_brings_the_message_again(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
-    """What the endpoint accepted comes again after its ack deadline."""
+    """What the endpoint accepted comes again after its ack deadline, and ten seconds for the way."""
     with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="unavailable") as fault:
         (sent,) = topic.publish("a")
         assert endpoint.next_id() == sent
         fault.wait()
     assert topic.waiting == 1
-    topic.project.clock.advance(10)
+    topic.project.clock.advance(20)
     assert endpoint.next_id() == sent
