@@ -51,6 +51,7 @@ AZURE = {
     "Codes that are never sent": ("code", azure_errors.NOT_SENT),
     "Codes of the dialect": ("code", azure_errors.DIALECT_CODES),
 }
+NAMES = ("method", "operation", "code")  # tables whose rows are about a name of the vendor's
 EMULATORS = {"Google Pub/Sub": ("Google's emulator", PUBSUB), "Azure Queue Storage": ("Azurite", AZURE)}
 
 
@@ -64,14 +65,23 @@ def compatibility_page() -> str:
         lines += [f"## {vendor}", ""]
         for title, (subject, rows) in tables.items():
             heading = f"| {subject} | | cloud | {emulator} | ours | test |"
-            lines += [f"### {title}", "", heading, "|---|---|---|---|---|---|", *map(_line, rows), ""]
+            as_code = subject in NAMES
+            lines += [
+                f"### {title}",
+                "",
+                heading,
+                "|---|---|---|---|---|---|",
+                *(_line(row, as_code) for row in rows),
+                "",
+            ]
     return "\n".join([*lines, *_summary()]) + "\n"
 
 
-def _line(row: Row) -> str:
+def _line(row: Row, as_code: bool) -> str:
     named = [f"[`{name}`](../tests/{file})" for file, _, name in (test.partition("::") for test in row.tests)]
     proof = "<br>".join(named) or ("the door's table" if row.ours == NEVER else NOT_PROVED)
-    return "| " + " | ".join((f"`{row.subject}`", row.case, row.cloud, row.emulator, row.ours, proof)) + " |"
+    subject = f"`{row.subject}`" if as_code else row.subject
+    return "| " + " | ".join((subject, row.case, row.cloud, row.emulator, row.ours, proof)) + " |"
 
 
 def _summary() -> Iterator[str]:
