@@ -24,7 +24,7 @@ ROUNDS = 2
 BATCH = 200
 LEASES = pubsub_v1.types.FlowControl(min_duration_per_lease_extension=10, max_duration_per_lease_extension=10)
 SOON = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 200)]
-AGAIN = Retry(if_exception_type(GoogleAPICallError), initial=0.1, maximum=0.2, timeout=SECONDS)
+AGAIN = Retry(if_exception_type(GoogleAPICallError), initial=0.1, maximum=0.2, timeout=10 * SECONDS)
 
 
 @pytest.fixture(autouse=True)
