@@ -261,11 +261,14 @@ def test_a_closed_stream_is_opened_again(project: FaultProject, faults: Faults) 
 
 @pytest.mark.parametrize("error", ["unavailable", "internal", "resource_exhausted"])
 def test_the_stream_goes_on_after_an_error_that_passes(project: FaultProject, faults: Faults, error: str) -> None:
+    """Not while it is opened for the first time: then this client may open two, and read one (api-core 2.44)."""
     topic = project.watched()
     with topic.listening() as arrived:
-        faults.add(door="pubsub", verb="pull", resource=topic.id, times=1, error=error).wait()
         topic.publish("a")
         assert arrived.get(timeout=SECONDS).data == b"a"
+        faults.add(door="pubsub", verb="pull", resource=topic.id, times=1, error=error).wait()
+        topic.publish("b")
+        assert arrived.get(timeout=SECONDS).data == b"b"
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ SECONDS = 20
 # What only looks, and what a door does for itself, is never hit.
 UNTOUCHED = """
     clock clock_of time limits examine is_unacked unacked story leases sequences publisher_receipt find_topic topics
-    topic_statistics find_subscription subscriptions subscription_statistics backlog preview_seek find_queue queue_names
-    snapshots document documents store holdings first_offset_at commit on on_reset off backup
+    topic_statistics find_subscription subscriptions subscription_statistics backlog unsettled preview_seek find_queue
+    queue_names snapshots document documents store holdings first_offset_at commit on on_reset off backup
     put_back lease_at forget_producer touch_subscription put_document remove_document
 """
 PULLS = {"pull", "lease", "read"}
