@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from azure.storage.queue import QueueClient, QueueServiceClient
@@ -36,13 +37,20 @@ class AzureClients:
 
 
 class AzureServer(ServerProcess, AzureClients):
-    """`penstock serve` with one door, or `penstock azurite`."""
+    """`penstock serve` with one door unless told otherwise, or `penstock azurite`."""
 
-    def __init__(self, folder: Path, *arguments: str, azurite: bool = False, **settings: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        azurite: bool = False,
+        doors: Sequence[str] = ("azure",),
+        **settings: str,
+    ) -> None:
         if azurite:
             command = ("penstock", "azurite", "--queuePort", "0")
             super().__init__(folder, *arguments, doors=None, command=command, **settings)
         else:
-            super().__init__(folder, *arguments, doors=["azure"], **settings)
+            super().__init__(folder, *arguments, doors=doors, **settings)
         scheme = "https" if "azure_tls_cert" in settings or "--cert" in arguments else "http"
         AzureClients.__init__(self, self.addresses["azure"], scheme)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -10,11 +9,10 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
 
-from tests.acceptance.azure_server import ACCOUNT, KEY, AzureServer
-from tests.doors.azure.signing import account_sas
+from penstock.admin.client import Client
+from tests.acceptance.azure_server import KEY, AzureServer
 
 QUEUES = 12_000
-CONNECTIONS = 32
 
 
 @pytest.mark.kill
@@ -55,34 +53,19 @@ def test_deletes_updates_and_receipts_survive_as_well(tmp_path: Path) -> None:
         queue.delete_message(third)
 
 
-async def create_all(served: AzureServer, names: list[str]) -> None:
-    """As fast as 32 connections can ask; what they ask for shares commits."""
-    host, _, port = served.address.rpartition(":")
-    left, sas = iter(names), account_sas()
-
-    async def create() -> None:
-        reader, writer = await asyncio.open_connection(host, int(port))
-        for name in left:
-            writer.write(
-                f"PUT /{ACCOUNT}/{name}?{sas} HTTP/1.1\r\nHost: {served.address}\r\nContent-Length: 0\r\n\r\n".encode()
-            )
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 201 "), head
-        writer.close()
-        await writer.wait_closed()
-
-    await asyncio.gather(*(create() for _ in range(CONNECTIONS)))
-
-
 def test_twelve_thousand_queues_are_listed_page_by_page(tmp_path: Path) -> None:
     names = [f"queue-{number:05}" for number in range(QUEUES)]
-    with AzureServer(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
-        asyncio.run(create_all(server, names[::-1]))
+    with AzureServer(tmp_path, "--data", str(tmp_path / "data"), doors=("azure", "http")) as server:
+        with Client(server.addresses["http"]) as admin:
+            for part in (names[:1999:-1], names[1999::-1]):
+                admin.post("/topology", {"queues": [{"name": name} for name in part]})
+        service = server.service()
         pages = [[queue.name for queue in page] for page in service.list_queues().by_page()]
         assert [len(page) for page in pages] == [5000, 5000, 2000]
         assert [name for page in pages for name in page] == names
         small = [queue.name for queue in service.list_queues(name_starts_with="queue-0", results_per_page=999)]
         assert small == names[:10_000]
+        service.close()
         server.kill()
     with AzureServer(tmp_path, "--data", str(tmp_path / "data")) as server, server.service() as service:
         assert sum(1 for _ in service.list_queues()) == QUEUES
