@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ QUEUE = "orders"
 TOPIC = "projects/penstock/topics/orders"
 NEEDS = {"pubsub": "google", "flight": "pyarrow"}  # what a door cannot be without; the others need the base only
 OPENED = {"google": {"pubsub"}, "flight": {"flight"}, "spark": {"flight"}, "all": {"pubsub", "flight"}}
+OPENED |= {"test": OPENED["google"]}
 EXTRAS = ("", *project()["optional-dependencies"])
 
 BY_FLIGHT = """
@@ -46,6 +48,19 @@ rows = spark.createDataFrame([(bytearray(b"one espresso"),)], "data binary")
 options = {"endpoint": sys.argv[1], "topic": sys.argv[2], "createTopics": "true"}
 rows.write.format("penstock").mode("append").options(**options).save()
 spark.stop()
+"""
+
+
+BY_TEST = """
+import pathlib, sys, pytest
+test = pathlib.Path(sys.argv[1], "test_kit.py")
+test.write_text('''
+def test_one_message(penstock_project, penstock_text, penstock_clock):
+    penstock_text.send(penstock_project.text_queue("orders"), b"one espresso")
+    penstock_clock.advance(days=1)
+    penstock_project.queue("orders").published(data=b"one espresso")
+''')
+sys.exit(pytest.main(["-q", str(test)]))
 """
 
 
@@ -79,6 +94,12 @@ class Harness:
     def by_delta(self) -> None:
         """No door is for it; it goes with Spark's."""
         self.environment.program("import deltalake")
+        self.by_text()
+
+    def by_test(self) -> None:
+        """The kit has a server of its own."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.environment.program(BY_TEST, folder)
         self.by_text()
 
     def by_all(self) -> None:
