@@ -35,7 +35,7 @@ def test_every_example_is_run_or_said_to_be_tried_by_hand() -> None:
 def test_an_example_runs(name: str, penstock: Server, tmp_path: Path) -> None:
     command = PROGRAMS[name]
     if shutil.which(command[0]) is None:
-        pytest.skip(f"there is no {command[0]} here")
+        pytest.skip(f"NOT TRIED: there is no {command[0]} here")  # Debian has Go, and nothing else of ours needs it
     (tmp_path / name).write_text(examples()[name] + "\n", encoding="utf-8")
     (tmp_path / "go.mod").write_text("module kit\n\ngo 1.18\n", encoding="utf-8")
     addresses = {"PUBSUB_EMULATOR_HOST": penstock["pubsub"], "PENSTOCK_ADDRESS": penstock["http"]}

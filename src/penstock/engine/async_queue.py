@@ -197,7 +197,7 @@ class AsyncMessageQueue:
         deliveries: list[Delivery] = []
         steps = partial(
             commands.pull,
-            now=engine.clocks.of(name).now if engine.own_clocks else engine.now,
+            now=engine.clocks.of(name).now,
             name=name,
             max_messages=max_messages,
             lease_seconds=lease_seconds,
@@ -237,9 +237,8 @@ class AsyncMessageQueue:
     def _note_lease(self, name: str, deliveries: Sequence[Delivery], holder: str) -> None:
         self.traffic.count_out(name, len(deliveries))
         if deliveries:
-            engine = self.engine
-            at = engine.now() if not engine.own_clocks else engine.clocks.of(deliveries[0].subscription).now()
-            engine.lease_origins.note(deliveries, LeaseOrigin(self.door, holder, at))
+            at = self.engine.clocks.of(deliveries[0].subscription).now()
+            self.engine.lease_origins.note(deliveries, LeaseOrigin(self.door, holder, at))
 
     def _pass_on(self, name: str) -> int:
         """Others may have what is left; the tail of the topic."""
@@ -292,8 +291,7 @@ class AsyncMessageQueue:
     def _settle(
         self, command: Callable[[Broker], Callable[[int, Sequence[str]], Settled]], receipts: Sequence[str]
     ) -> asyncio.Future[Settled]:
-        engine = self.engine
-        now = engine.now if not engine.own_clocks else engine.clocks.of_receipts(receipts).now
+        now = self.engine.clocks.of_receipts(receipts).now
         return self.loop.drive(lambda broker: commands.settle(command(broker), now, receipts))
 
     def renew(self, receipt: str, seconds: float, data: bytes | None = None) -> asyncio.Future[Renewed]:

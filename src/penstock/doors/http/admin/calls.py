@@ -125,7 +125,8 @@ class Call(Generic[Q, B]):
         return self.context.live
 
     def check_testing(self) -> None:
-        _ = self.faults
+        """Faults are there on a server for tests, and only there."""
+        assert self.faults is not None
 
     @property
     def faults(self) -> Faults:
