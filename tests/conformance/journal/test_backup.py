@@ -14,6 +14,7 @@ from unittest.mock import patch
 import apsw
 import pytest
 
+from penstock import MessageQueue
 from penstock.broker.names import first_id
 from penstock.errors import (
     DamagedStoreError,
@@ -80,7 +81,7 @@ def test_it_goes_on_as_any_store(data: Path, folder: Path, restored: Path) -> No
 def test_slices_and_files_of_any_size_give_the_same(data: Path, folder: Path, restored: Path) -> None:
     with (
         patch.multiple(writing, FILE_BYTES=400),
-        patch.multiple(rows, WRITE_BYTES=100, SYNC_BYTES=300),
+        patch.multiple(rows, WRITE_BYTES=100),
         patch.multiple(sqlite_rows, SLICE_BYTES=1),
     ):
         assert back_up(data, folder).files > 10
@@ -110,25 +111,45 @@ def test_nothing_but_the_identity_changes(data: Path, folder: Path, restored: Pa
     assert new.documents == old.documents
 
 
+class Busy(sqlite_rows.SqliteRows):
+    """A store that has a message more whenever somebody looks."""
+
+    def __init__(self, data: Path, queue: MessageQueue) -> None:
+        super().__init__(data)
+        self._queue, self._looks = queue, 0
+
+    def _slice(self, *question: Any) -> list[Any]:
+        self._looks += 1
+        assert self._looks < 2000, "it does not end"
+        fill(self._queue, "a", [b"more"])
+        return super()._slice(*question)
+
+
 def test_a_store_that_is_never_quiet_is_backed_up_all_the_same(data: Path, folder: Path, restored: Path) -> None:
     """With a message more whenever it looks, it would otherwise copy for ever."""
     with open_store(data) as queue:
-
-        class Busy(sqlite_rows.SqliteRows):
-            looks = 0
-
-            def _slice(self, *question: Any) -> list[Any]:
-                Busy.looks += 1
-                assert Busy.looks < 500, "it does not end"
-                fill(queue, "a", [b"more"])
-                return super()._slice(*question)
-
-        busy = Busy(data)
+        busy = Busy(data, queue)
         report = writing.write_backup(busy, folder, now=0, progress=lambda _: None)
         busy.close()
         assert report.messages < queue.topic("a").tail + 5
     restore(folder, restored)
     assert len(contents(restored).messages[1]) <= report.messages
+
+
+def test_it_rests_after_each_slice_but_not_where_it_must_catch_up(data: Path, folder: Path) -> None:
+    """Whoever publishes meanwhile has the disk and the processors in between; the end comes all the same."""
+    did = list[str]()
+    with open_store(data) as queue, patch.multiple(rows, WRITE_BYTES=100), patch.multiple(sqlite_rows, SLICE_BYTES=1):
+        busy = Busy(data, queue)
+        writing.write_backup(
+            busy, folder, now=0, progress=lambda news: did.append(news.step), rest=lambda: did.append("rest")
+        )
+        busy.close()
+    copying = did[: did.index("checking")]
+    assert copying[:100] == ["copying", "rest"] * 50
+    assert copying[-2:] == ["copying", "copying"], "the last are under the one view"
+    assert did[len(copying) :] == ["checking", "rest"] * did.count("checking")
+    assert did.count("checking") > 50
 
 
 # ---------------------------------------------------------------------- incremental

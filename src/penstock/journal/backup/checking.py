@@ -11,7 +11,7 @@ from penstock.broker.state import State
 from penstock.errors import DamagedStoreError, PenstockError
 from penstock.journal.backup.folder import reading
 from penstock.journal.backup.manifest import Manifest, RowFile, Run, read_manifest
-from penstock.journal.backup.rows import damaged, read_rows, require_file
+from penstock.journal.backup.rows import BytesRead, damaged, read_rows, require_file
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, check_batch, open_facts, open_snapshot
 from penstock.journal.port import Finding
 
@@ -74,7 +74,7 @@ def check_backup(
     folder: Path,
     *,
     unread: Iterable[str] = (),  # files whose content is not read, because an earlier check did
-    progress: Callable[[int], None] = lambda size: None,
+    progress: BytesRead = lambda size: None,
 ) -> Checked:
     """That a backup can be restored; what is wrong with it is a DamagedStoreError that names the file."""
     recovery = Recovery()
@@ -82,12 +82,10 @@ def check_backup(
     for file in manifest.files:
         require_file(folder, file)
     for file in manifest.state:
-        recover_file(folder, file, recovery)
-        progress(file.bytes)
+        recover_file(folder, file, recovery, progress)
     for file in manifest.batches:
         if file.name not in skipped:
-            _check_batches(folder, file)
-            progress(file.bytes)
+            _check_batches(folder, file, progress)
     state = recovery.state
     if (state.identity, recovery.commit, recovery.crc) != (manifest.store, manifest.commit, manifest.crc):
         raise DamagedStoreError("The backup is damaged: its files lead to another store or commit than its manifest.")
@@ -114,17 +112,17 @@ def require_messages(state: State, runs: Iterable[Run]) -> None:
             )
 
 
-def recover_file(folder: Path, file: RowFile, recovery: Recovery) -> None:
+def recover_file(folder: Path, file: RowFile, recovery: Recovery, progress: BytesRead = lambda size: None) -> None:
     """Go on with the rows of one file of state."""
     try:
-        recovery.read(read_rows(folder, file))
+        recovery.read(read_rows(folder, file, progress))
     except (DamagedStoreError, KeyError) as error:
         raise _named(error, file) from error
 
 
-def _check_batches(folder: Path, file: RowFile) -> None:
+def _check_batches(folder: Path, file: RowFile, progress: BytesRead) -> None:
     try:
-        for kind, row in read_rows(folder, file):
+        for kind, row in read_rows(folder, file, progress):
             if kind != BATCH_ROW:
                 raise damaged(file)
             check_batch(row)

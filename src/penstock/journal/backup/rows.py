@@ -6,10 +6,11 @@ A file is written once, from the front, and never changed; whole files have a SH
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError
+from typing import TypeAlias
 
 from penstock.errors import DamagedStoreError
 from penstock.journal.backup.disk import Disk
@@ -17,8 +18,8 @@ from penstock.journal.backup.manifest import RowFile, Run
 from penstock.journal.codec import BATCH_ROW, Row, first_of, topic_of
 
 MAGIC = b"PENSROWS\x00\x00\x00\x01"  # with the format
-WRITE_BYTES = 1 << 20
-SYNC_BYTES = 8 << 20  # what waits for the disk stays small: a commit of the broker may have to wait for all of it
+WRITE_BYTES = 1 << 20  # what waits for the disk stays small: a commit of the broker may have to wait for all of it
+BytesRead: TypeAlias = Callable[[int], None]  # called with how many more, now and then
 _frame = Struct(">cqqqII")  # kind, key, until, last_at, checksum, length of the body
 
 
@@ -28,7 +29,7 @@ class RowFileWriter:
         self._file = disk.create(path)
         self._parts = [MAGIC]
         self._waiting = len(MAGIC)
-        self._unsynced = self._rows = 0
+        self._rows = 0
         self._sha256 = hashlib.sha256()
         self._runs: dict[int, Run] = {}
         self._ended: list[Run] = []  # runs that were followed by a gap
@@ -48,7 +49,6 @@ class RowFileWriter:
 
     def finish(self) -> RowFile:
         self._write()
-        self._disk.sync(self._file)
         self._disk.forget_cached(self._file)
         self._file.close()
         runs = sorted([*self._ended, *self._runs.values()], key=lambda run: (run.topic, run.first))
@@ -70,17 +70,14 @@ class RowFileWriter:
         content = b"".join(self._parts)
         self._sha256.update(content)
         self._disk.write(self._file, content)
-        self._unsynced += len(content)
+        self._disk.sync(self._file)
         self._parts, self._waiting = [], 0
-        if self._unsynced >= SYNC_BYTES:
-            self._disk.sync(self._file)
-            self._unsynced = 0
 
 
-def read_rows(folder: Path, file: RowFile) -> Iterator[tuple[bytes, Row]]:
+def read_rows(folder: Path, file: RowFile, progress: BytesRead = lambda size: None) -> Iterator[tuple[bytes, Row]]:
     """Every row of a file. What is not as the manifest says is a DamagedStoreError, the last row at the latest."""
     digest = hashlib.sha256()
-    rows = 0
+    rows = told = 0
     try:
         with (folder / file.name).open("rb", buffering=WRITE_BYTES) as content:
             start = content.read(len(MAGIC))
@@ -96,12 +93,16 @@ def read_rows(folder: Path, file: RowFile) -> Iterator[tuple[bytes, Row]]:
                 digest.update(body)
                 rows += 1
                 yield kind, (key, until, last_at, crc, body) if kind == BATCH_ROW else (key, crc, body)
+                if (read := content.tell()) - told >= WRITE_BYTES:
+                    progress(read - told)
+                    told = read
     except FileNotFoundError as error:
         raise missing(file) from error
     except StructError as error:  # it ends within a frame
         raise damaged(file) from error
     if digest.hexdigest() != file.sha256 or rows != file.rows:
         raise damaged(file)
+    progress(file.bytes - told)
 
 
 def require_file(folder: Path, file: RowFile) -> None:

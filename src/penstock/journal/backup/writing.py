@@ -28,12 +28,19 @@ ROUNDS_MAX = 20  # then the rest is copied under the view, however much it is
 
 
 def write_backup(
-    rows: StoreRows, folder: Path, *, now: int, progress: Callable[[BackupProgress], None], disk: Disk | None = None
+    rows: StoreRows,
+    folder: Path,
+    *,
+    now: int,
+    progress: Callable[[BackupProgress], None],
+    rest: Callable[[], None] = lambda: None,
+    disk: Disk | None = None,
 ) -> BackupReport:
-    """Bring the backup in a folder up to now, or begin one. `now`: nanoseconds since 1970."""
+    """Bring the backup in a folder up to now, or begin one. `now`: nanoseconds since 1970. `rest` is called between
+    slices where there is time for it: others may use the disk and the processors."""
     disk = disk or Disk()
     with open_folder(folder, disk) as earlier:
-        copy = _Copy(rows, folder, earlier, disk, progress)
+        copy = _Copy(rows, folder, earlier, disk, progress, rest)
         try:
             return copy.run(now)
         except BaseException:
@@ -51,8 +58,10 @@ class _Copy:
         earlier: Manifest | None,
         disk: Disk,
         progress: Callable[[BackupProgress], None],
+        rest: Callable[[], None],
     ) -> None:
         self._rows, self._folder, self._earlier, self._disk, self._progress = rows, folder, earlier, disk, progress
+        self._rest, self._hurries = rest, False
         self._recovery = Recovery()
         self._reached: dict[int, int] = {}  # topic -> the offset up to which its messages are in the backup
         self._messages: RowFileWriter | None = None
@@ -71,6 +80,7 @@ class _Copy:
         for _ in range(ROUNDS_MAX):
             before = self._copied
             self._copy_commits()
+            self._hurries = True  # what comes meanwhile has to be copied faster than it comes
             if self._copied - before <= SMALL_BYTES:
                 break
         with self._rows.view():
@@ -169,6 +179,8 @@ class _Copy:
         self._copied += size
         require_room(self._folder, self._disk)
         self._progress(BackupProgress("copying", self._copied, max(self._copied, self._total)))
+        if not self._hurries:
+            self._rest()
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -212,5 +224,6 @@ class _Copy:
             nonlocal done
             done += size
             self._progress(BackupProgress("checking", done, total))
+            self._rest()
 
         check_backup(manifest, self._folder, unread=unread, progress=progress)

@@ -42,7 +42,9 @@ from penstock.journal.sqlite.journal import SqliteJournal
 from penstock.journal.sqlite.mark import read_mark
 from penstock.journal.sqlite.rows import SqliteRows
 
-NICENESS = 10
+NICENESS = 19
+REST = 2  # so many times as long as it has worked: a server beside it has the disk and the processors for itself then
+REST_SECONDS_MAX = 0.5
 LINE_SECONDS = 0.25  # between two lines of progress
 TRANSACTION_BYTES = 16 << 20
 
@@ -61,14 +63,22 @@ def back_up(data: Path, folder: Path, *, now: int, progress: ProgressTold) -> Ba
         held.release()
 
 
-def _copy(data: Path, folder: Path, now: int, progress: ProgressTold, *, require_mark: bool = False) -> BackupReport:
+def _copy(
+    data: Path,
+    folder: Path,
+    now: int,
+    progress: ProgressTold,
+    *,
+    rest: Callable[[], None] = lambda: None,
+    require_mark: bool = False,
+) -> BackupReport:
     if folder.resolve().is_relative_to(data.resolve()):
         raise InvalidArgumentError("The backup of a store cannot be inside its own folder.")
     rows = SqliteRows(data)
     try:
         if require_mark:
             _require_mark(data, rows.last_commit())
-        return write_backup(rows, folder, now=now, progress=progress)
+        return write_backup(rows, folder, now=now, progress=progress, rest=rest)
     finally:
         rows.close()
 
@@ -180,7 +190,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which ends us
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     os.nice(NICENESS)
-    told = 0.0
+    told, worked_from = 0.0, time.monotonic()
 
     def progress(news: BackupProgress) -> None:
         nonlocal told
@@ -188,8 +198,13 @@ def main() -> int:
             told = now
             _say(progress=news)
 
+    def rest() -> None:
+        nonlocal worked_from
+        time.sleep(min((time.monotonic() - worked_from) * REST, REST_SECONDS_MAX))
+        worked_from = time.monotonic()
+
     try:
-        _say(backup=_copy(data, folder, time.time_ns(), progress))
+        _say(backup=_copy(data, folder, time.time_ns(), progress, rest=rest))
     except PenstockError as error:
         _say(error={"kind": type(error).__name__, "message": error.message})
         return 1

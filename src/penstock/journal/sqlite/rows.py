@@ -18,7 +18,7 @@ from penstock.journal.sqlite.connection import SQL, close_untouched, open_reader
 from penstock.journal.sqlite.errors import Translation
 from penstock.journal.sqlite.folder import database_in
 
-SLICE_BYTES = 4 << 20
+SLICE_BYTES = 1 << 20
 
 
 class SqliteRows:
