@@ -1,12 +1,13 @@
 """What happened since the last look, for what had traffic: counters as differences, and how full it is.
 
 A fact only marks its topic or subscription; counters and backlogs are read when somebody takes them, and only of what
-was marked. So thousands of resources without traffic cost nothing.
+was marked. So thousands of resources without traffic cost nothing. What is marked is held until then: facts are heard
+when they are applied, and what was deleted meanwhile still has its counters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from penstock.broker import facts as f
@@ -33,6 +34,7 @@ _OF_SUBSCRIPTIONS = (
 
 
 Counted: TypeAlias = tuple[int, int, int, int]  # delivered, acked, returned, dead-lettered
+_NONE: Counted = (0, 0, 0, 0)
 
 
 class TopicTraffic(NamedTuple):
@@ -71,8 +73,8 @@ class Traffic:
         """Listens until it is closed; one taker, once a second or so."""
         self._engine = engine
         self._taken_at = engine.now()
-        self._topics: set[int] = set()
-        self._subscriptions: set[int] = set()
+        self._topics: dict[int, Topic | None] = {}  # marked; None: deleted when it was, and nothing happened before
+        self._subscriptions: dict[int, Subscription | None] = {}
         self._topic_counts: dict[int, tuple[int, int]] = {}
         self._subscription_counts: dict[int, Counted] = {}
         self._backlogs: dict[int, int] = {}  # messages, of the subscriptions that have any
@@ -96,13 +98,17 @@ class Traffic:
             self._engine.off(listener)
 
     def _on_topic(self, fact: Any) -> None:
-        self._topics.add(fact.topic)
+        if fact.topic not in self._topics:
+            self._topics[fact.topic] = self._engine.broker.state.topics.get(fact.topic)
 
     def _on_subscription(self, fact: Any) -> None:
-        self._subscriptions.add(fact.subscription)
+        if fact.subscription not in self._subscriptions:
+            self._subscriptions[fact.subscription] = self._engine.broker.state.subscriptions.get(fact.subscription)
 
     def _look_at_all(self) -> None:
-        self._subscriptions.update(self._backlogs, self._engine.broker.state.subscriptions)
+        state = self._engine.broker.state
+        self._topics |= {number: state.topics[number] for number in self._topics if number in state.topics}
+        self._subscriptions = dict.fromkeys(self._backlogs) | self._subscriptions | state.subscriptions
 
     def take(self, watched: Iterable[str] = ()) -> Interval:
         """What happened since the last call; `watched`: subscriptions to tell of although nothing happened."""
@@ -111,19 +117,11 @@ class Traffic:
             now = engine.now()
             seconds, self._taken_at = max(0, now - self._taken_at) / SECOND, now
             topics = self._take_topics()
-            numbers, self._subscriptions = self._subscriptions, set()
-            subscriptions = {}
-            for number in numbers:
-                subscription = engine.broker.state.subscriptions.get(number)
-                self._refill(number, subscription, now)
-                if subscription is not None:
-                    counted = self._difference(number, subscription)
-                    if any(counted):
-                        subscriptions[subscription.name] = self._traffic(number, counted, now)
+            subscriptions = self._take_subscriptions(now)
             for name in watched:
                 found = engine.broker.state.subscription_names.get(name)
                 if found is not None and name not in subscriptions:
-                    subscriptions[name] = self._traffic(found.number, (0, 0, 0, 0), now)
+                    subscriptions[name] = self._traffic(found.number, _NONE, now)
             oldest = min(self._oldest_at.values(), default=now)
             flows = {door: traffic.take_flows() for door, traffic in engine.doors.items()}
             return Interval(
@@ -141,37 +139,49 @@ class Traffic:
             )
 
     def _take_topics(self) -> dict[str, TopicTraffic]:
-        numbers, self._topics = self._topics, set()
-        found = {}
-        for number in numbers:
-            topic = self._engine.broker.state.topics.get(number)
+        marked, self._topics = self._topics, {}
+        found: dict[str, TopicTraffic] = {}
+        for number, topic in marked.items():
+            was = self._topic_counts.pop(number, (0, 0))
             if topic is None:
-                self._topic_counts.pop(number, None)
                 continue
-            for reader, subscription in topic.readers.items():
-                if reader not in self._subscriptions:  # nothing but the publishes happened to it
-                    if reader not in self._oldest_at:
-                        self._oldest_at[reader] = topic.last_publish_at
-                    self._fill(reader, topic.tail - subscription.settled, subscription.in_flight)
-            counts, was = _topic_counts(topic), self._topic_counts.get(number, (0, 0))
-            if counts != was:
+            counts = _topic_counts(topic)
+            if number in self._engine.broker.state.topics:
                 self._topic_counts[number] = counts
-                found[topic.name] = TopicTraffic(counts[0] - was[0], counts[1] - was[1])
+                self._fill_readers(topic)
+            if counts != was:
+                before = found.get(topic.name, TopicTraffic())  # of one that had the name and was deleted
+                found[topic.name] = TopicTraffic(*_sums(before, _differences(counts, was)))
         return found
 
-    def _difference(self, number: int, subscription: Subscription) -> Counted:
-        counts = _subscription_counts(subscription)
-        was = self._subscription_counts.get(number, (0, 0, 0, 0))
-        if counts == was:
-            return (0, 0, 0, 0)
-        self._subscription_counts[number] = counts
-        return counts[0] - was[0], counts[1] - was[1], counts[2] - was[2], counts[3] - was[3]
+    def _fill_readers(self, topic: Topic) -> None:
+        for reader, subscription in topic.readers.items():
+            if reader not in self._subscriptions:  # nothing but the publishes happened to it
+                if reader not in self._oldest_at:
+                    self._oldest_at[reader] = topic.last_publish_at
+                self._fill(reader, topic.tail - subscription.settled, subscription.in_flight)
+
+    def _take_subscriptions(self, now: int) -> dict[str, SubscriptionTraffic]:
+        marked, self._subscriptions = self._subscriptions, {}
+        found: dict[str, SubscriptionTraffic] = {}
+        for number, subscription in marked.items():
+            there = self._engine.broker.state.subscriptions.get(number)
+            was = self._subscription_counts.pop(number, _NONE)
+            self._refill(number, there, now)
+            if subscription is None:
+                continue
+            counts = _subscription_counts(subscription)
+            if there is not None:
+                self._subscription_counts[number] = counts
+            if counts != was:
+                before = found.get(subscription.name, _NONE)
+                found[subscription.name] = self._traffic(number, _sums(before, _differences(counts, was)), now)
+        return found
 
     def _refill(self, number: int, subscription: Subscription | None, now: int) -> None:
         """Look how full a subscription is, and how old its oldest message."""
         engine = self._engine
         if subscription is None:
-            self._subscription_counts.pop(number, None)
             self._fill(number, 0, 0)
             return
         topic = engine.broker.state.read_topic(subscription)
@@ -190,9 +200,19 @@ class Traffic:
             for known in (self._backlogs, self._in_flights, self._oldest_at):
                 known.pop(number, None)
 
-    def _traffic(self, number: int, counted: Counted, now: int) -> SubscriptionTraffic:
+    def _traffic(self, number: int, counted: Iterable[int], now: int) -> SubscriptionTraffic:
         age = max(0, now - self._oldest_at.get(number, now)) / SECOND
-        return SubscriptionTraffic(*counted, self._backlogs.get(number, 0), self._in_flights.get(number, 0), age)
+        full = self._backlogs.get(number, 0), self._in_flights.get(number, 0), age
+        return SubscriptionTraffic._make((*counted, *full))
+
+
+def _differences(counts: Iterable[int], was: Iterable[int]) -> list[int]:
+    return [new - old for new, old in zip(counts, was, strict=True)]
+
+
+def _sums(before: Sequence[float], counted: list[int]) -> list[int]:
+    """What was counted under a name before, and what is now."""
+    return [int(one) + other for one, other in zip(before, counted, strict=False)]
 
 
 def _topic_counts(topic: Topic) -> tuple[int, int]:

@@ -64,6 +64,45 @@ def test_what_is_deleted_leaves_the_sums() -> None:
     run(scenario)
 
 
+def test_what_is_deleted_between_two_looks_is_counted() -> None:
+    async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
+        traffic = Traffic(queue.engine)
+        for count in (2, 3):  # under the same names
+            await queue.create_topic("short")
+            await queue.create_subscription("brief", "short")
+            await queue.publish("short", [Draft(b"12345")] * count)
+            await queue.ack([each.receipt for each in await queue.pull("brief", count)])
+            await queue.delete_subscription("brief")
+            await queue.delete_topic("short")
+        taken = traffic.take()
+        assert taken.topics == {"short": TopicTraffic(5, 25)}
+        assert taken.subscriptions == {"brief": SubscriptionTraffic(5, 5)}
+        assert traffic.take().topics == {}
+
+    run(scenario)
+
+
+def test_what_is_made_again_goes_on_under_its_name() -> None:
+    async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
+        traffic = Traffic(queue.engine)
+        await queue.publish("topic", [Draft(b"1")] * 2)
+        await queue.ack([each.receipt for each in await queue.pull("sub", 2)])
+        await queue.delete_subscription("sub")
+        await queue.delete_topic("topic")
+        await queue.create_topic("topic")
+        await queue.create_subscription("sub", "topic")
+        await queue.publish("topic", [Draft(b"1")] * 3)
+        await queue.pull("sub", 1)
+        taken = traffic.take()
+        assert taken.topics == {"topic": TopicTraffic(5, 5)}
+        assert taken.subscriptions == {"sub": SubscriptionTraffic(3, 2, 0, 0, 3, 1)}
+        assert (taken.backlog_messages, taken.in_flight_messages) == (3, 1)
+        await queue.publish("topic", [Draft(b"1")])
+        assert traffic.take().topics == {"topic": TopicTraffic(1, 1)}
+
+    run(scenario)
+
+
 def test_a_purge_and_a_seek_show() -> None:
     async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
         traffic = Traffic(queue.engine)
