@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import uuid
@@ -75,8 +76,24 @@ def test_a_terminal_asks_before_a_redrive(command: CommandLine, name: str, dead:
 def test_what_cannot_go_back_is_left_with_its_reason(command: CommandLine, name: str) -> None:
     command("queues", "create", name)
     command("publish", name, "no dead letter", "-q")
-    done = command("redrive", name, "--yes")
-    assert done.out == "There is nothing to move; 1 are left\n"
+    reason = "it does not say where it came from"
+    done = command("redrive", name, "--yes", code=5)
+    assert done.lines == ["There is nothing to move; left 1", f"  1 stay: {reason}"]
+    (record,) = command("redrive", name, "--yes", "-J", code=5).records
+    assert (record["id"], record["state"], record["left"], record["reasons"]) == (None, "done", 1, {reason: 1})
+    command("topics", "create", f"{name}-to")
+    (moved,) = command("move", name, f"{name}-to", "--yes", "-J").records
+    assert set(moved) == set(record)
+    assert command("redrive", name, "--yes").lines == ["There is nothing to move; left 0"]
+
+
+def test_an_id_that_no_message_has_is_said(command: CommandLine, name: str) -> None:
+    command("queues", "create", name)
+    command("topics", "create", f"{name}-to")
+    done = command("move", name, f"{name}-to", "--id", "17", "--yes", code=5)
+    assert done.lines == ["There is nothing to move; left 1", "  1 stay: there is no such message"]
+    command("publish", name, "a", "b", "-q")
+    assert command("move", name, f"{name}-to", "--text", "c", "--yes").lines[-1] == "  2 stay: not chosen"
 
 
 def test_messages_move_to_another_topic(command: CommandLine, name: str) -> None:
@@ -209,6 +226,22 @@ def test_a_bench_measures_and_leaves_nothing(command: CommandLine) -> None:
     assert code == 0
     assert "Text door, 1 clients in threads of one process" in text
     assert "in memory" in text
+
+
+def test_a_bench_in_a_pipe_leaves_a_field_empty_that_it_does_not_measure(command: CommandLine) -> None:
+    publish, consume = (line.split("\t") for line in command("bench", "-n", "20", "-c", "1").lines)
+    assert all(publish)
+    assert consume[-2:] == ["", ""]
+
+
+def test_ctrl_c_during_a_bench_leaves_no_queue(command: CommandLine) -> None:
+    with command.process("bench", "-n", "10000000", "-c", "4") as bench:
+        while not any(each["backlog_messages"] for each in command("queues", "ls", "--search", "bench-", "-J").records):
+            assert bench.poll() is None
+        bench.send_signal(signal.SIGINT)
+        assert bench.wait(SECONDS) == 130
+    assert command("queues", "ls", "--search", "bench-").out == ""
+    assert command("topics", "ls", "--search", "bench-").out == ""
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,17 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from penstock.commands.exits import WrongUsageError
+from penstock.commands.output import plain
 from penstock.commands.progress import Progress
 from penstock.commands.session import Session, on_server, path_of
 from penstock.commands.times import size as read_size
 from penstock.errors import FailedPreconditionError, PenstockError, UnavailableError
 
 WAIT_SECONDS = 30.0
+STOP_SECONDS = 10.0  # for the batches that are on their way when it is broken off
+
+
+Note = Callable[[int], bool]  # so many are done; False: it is over, do no more
 
 
 class Measured(NamedTuple):
@@ -88,7 +93,7 @@ def _report(session: Session, rows: list[Measured], size: int, clients: int, bat
     shown = [each.row(size) for each in rows]
     if session.output.json or not session.output.terminal:
         for row in shown:
-            session.output.line(row) if session.output.json else print("\t".join(str(each) for each in row.values()))
+            session.output.line(row) if session.output.json else print("\t".join(map(plain, row.values())))
         return
     durable = session.client.get("/server")["durability"]["sentence"]
     print(f"Text door, {clients} clients in threads of one process, batches of {batch}, bodies of {size:,} bytes.")
@@ -108,41 +113,52 @@ def _text_address(session: Session) -> str:
     raise FailedPreconditionError("The text door of this server is closed; name one with --text-address")
 
 
-def _measure(what: str, shares: list[int], work: Callable[[int, Callable[[int], None]], list[float]]) -> Measured:
-    """Each share in a thread of its own; the first failure is the failure of all."""
+def _measure(what: str, shares: list[int], work: Callable[[int, Note], list[float]]) -> Measured:
+    """Each share in a thread of its own; the first failure is the failure of all.
+
+    None goes on when this is left: one that still sent would make the queue again after it was deleted.
+    """
     total, latencies, failures = sum(shares), list[float](), list[PenstockError]()
-    lock = threading.Lock()
+    lock, ended = threading.Lock(), threading.Event()
 
     with Progress(what.capitalize(), total) as bar:
 
-        def note(count: int) -> None:
+        def note(count: int) -> bool:
             with lock:
                 bar.add(count)
+            return not ended.is_set()
 
         def run(share: int) -> None:
             try:
                 latencies.extend(work(share, note))
             except PenstockError as error:
                 failures.append(error)
+                ended.set()
 
         threads = [threading.Thread(target=run, args=(share,), daemon=True) for share in shares if share]
         began = time.monotonic()
         for each in threads:
             each.start()
-        for each in threads:
-            each.join()
+        try:
+            for each in threads:
+                each.join()
+        finally:
+            ended.set()
+            until = time.monotonic() + STOP_SECONDS
+            for each in threads:
+                each.join(max(0.0, until - time.monotonic()))
         seconds = time.monotonic() - began
     if failures:
         raise failures[0]
     return Measured(what, total, seconds, latencies)
 
 
-def _publish(address: str, queue: str, body: bytes, share: int, batch: int, note: Callable[[int], None]) -> list[float]:
+def _publish(address: str, queue: str, body: bytes, share: int, batch: int, note: Note) -> list[float]:
     from penstock.text import Client
 
     latencies = []
     with Client(address, timeout_seconds=WAIT_SECONDS) as client:
-        while share:
+        while share and note(0):
             some = min(batch, share)
             began = time.monotonic()
             client.send_many(queue, [body] * some)
@@ -152,16 +168,14 @@ def _publish(address: str, queue: str, body: bytes, share: int, batch: int, note
     return latencies
 
 
-def _consume(address: str, queue: str, share: int, note: Callable[[int], None]) -> list[float]:
+def _consume(address: str, queue: str, share: int, note: Note) -> list[float]:
     from penstock.text import Client
 
     with Client(address, timeout_seconds=WAIT_SECONDS) as client:
         taken = client.consume(queue, window=min(share, 1000), wait_seconds=WAIT_SECONDS)
         for number, message in enumerate(taken, 1):
             message.ack()
-            if number % 100 == 0:
-                note(100)
-            if number == share:
+            if number == share or (number % 100 == 0 and not note(100)):
                 break
         else:
             raise UnavailableError(f"No message came for {WAIT_SECONDS:g} seconds")

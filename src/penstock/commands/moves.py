@@ -124,7 +124,7 @@ def _run(
     if dry_run:
         return _show_preview(session, seen)
     if not seen["would_move"]:
-        return session.output.say(f"There is nothing to move; {seen['would_leave']:,} are left", seen)
+        return _end(session, _not_begun(seen, move, rate))
     about = "" if seen["complete"] else "at least "
     ask(f"Move {about}{counted(seen['would_move'], 'message')} to {_places(seen)}?", yes)
     started = session.create("/moves", {**move, "rate": rate})
@@ -161,6 +161,19 @@ def _watch(session: Session, move: dict[str, Any]) -> None:
             never.wait(POLL_SECONDS)
             move = session.client.get(path_of("moves", move["id"]))
             bar.at(move["moved"] + move["left"] + move["unknown"], move["total"])
+    _end(session, move)
+
+
+def _not_begun(seen: dict[str, Any], move: dict[str, Any], rate: float) -> dict[str, Any]:
+    """The record of a move that has nothing to do, and is not started: as one that is over, without id and times."""
+    never: dict[str, Any] = {"id": None, "started_at": None, "ended_at": None, "reason": ""}
+    counts = {"moved": 0, "left": seen["would_leave"], "unknown": 0, "total": seen["would_leave"]}
+    places = {"from": move["from"], "to": move["to"], "reasons": seen["reasons"], "rate": rate}
+    return never | {"state": "done"} | counts | places
+
+
+def _end(session: Session, move: dict[str, Any]) -> None:
+    """The receipt, and the exit code of what came of it."""
     _receipt(session, move)
     failed = {reason: number for reason, number in move["reasons"].items() if reason != NOT_CHOSEN}
     if move["state"] == "failed":
@@ -171,6 +184,8 @@ def _watch(session: Session, move: dict[str, Any]) -> None:
 
 def _receipt(session: Session, move: dict[str, Any]) -> None:
     sentence = f"Moved {move['moved']:,}, left {move['left']:,}, unknown {move['unknown']:,}"
+    if move["id"] is None:
+        sentence = f"There is nothing to move; left {move['left']:,}"
     session.output.say(sentence, move)
     if not session.output.json:
         for reason, number in move["reasons"].items():
