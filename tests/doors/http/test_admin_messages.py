@@ -126,6 +126,22 @@ def test_pages_follow_one_another_without_a_gap(admin: Harness, order: str, sear
     assert scanned == 50
 
 
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("search", [{}, {"filter": 'attributes.odd = "1"'}])
+def test_streams_follow_one_another_without_a_gap(admin: Harness, order: str, search: dict[str, str]) -> None:
+    found: list[int] = []
+    scanned, more = 0, dict[str, int]()
+    with Client(admin.door.address) as client:
+        while scanned < 50:
+            lines = list(client.stream("/topics/orders/stream", order=order, max=7, **search, **more))
+            found += [line["offset"] for line in lines if "offset" in line]
+            scanned += lines[-1]["progress"]["scanned"]
+            more = {"from" if order == "asc" else "until": lines[-1]["progress"]["next_offset"]}
+    expected = [number for number in range(50) if not search or number % 2]
+    assert found == (expected if order == "asc" else expected[::-1])
+    assert scanned == 50
+
+
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [

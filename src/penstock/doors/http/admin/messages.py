@@ -269,8 +269,11 @@ class _Stream:
                 if size > PART_BYTES:
                     yield b"".join(lines)
                     lines, size = [], 0
-            self._scanned += len(block.messages)
             self._place = block.rest.until if descending else block.rest.first
+            if len(found) > left:  # what is not sent is where to go on
+                self._place = found[left].offset + descending
+            seen = [each for each in block.messages if (each.offset >= self._place) == descending]
+            self._scanned += len(seen)
             if self._clock() - self._told_at >= PROGRESS_SECONDS:
                 lines.append(self._progress())
             if lines:
