@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
@@ -114,6 +115,7 @@ class Penstock(Group):
 
     def main(self, args: Any = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """What is wrong with the command line is one sentence as well."""
+        _open_closed_streams()
         try:
             code = super().main(args, prog_name, **extra | {"standalone_mode": False})
             sys.stdout.flush()  # here, where a full disk is still met with a sentence
@@ -132,11 +134,19 @@ class Penstock(Group):
             _give_up_output(error)
         sys.exit(code or 0)
 
+    def make_context(self, *given: Any, **extra: Any) -> Any:
+        try:
+            return super().make_context(*given, **extra)
+        except BrokenPipeError as error:  # of the help; typer would call it a failure
+            _give_up_output(error)
+
     def invoke(self, ctx: Any) -> Any:
         from penstock.errors import PenstockError
 
         try:
             return super().invoke(ctx)
+        except BrokenPipeError as error:
+            _give_up_output(error)
         except PenstockError as error:
             from penstock.commands.exits import complain, exit_code
 
@@ -148,12 +158,23 @@ class Penstock(Group):
 
 def _give_up_output(error: OSError) -> NoReturn:
     """Nobody reads it any more, or its disk is full. What is still in the buffer goes nowhere, and not with a fault."""
-    from penstock.commands.exits import FAILED, complain
+    from penstock.commands.exits import FAILED, NOT_READ, complain
 
-    if not isinstance(error, BrokenPipeError):
+    nobody_reads = isinstance(error, BrokenPipeError)
+    if not nobody_reads:
         complain(f"{error.filename or 'The output cannot be written'}: {error.strerror}")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(FAILED)
+    sys.exit(NOT_READ if nobody_reads else FAILED)
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that the caller closed is one that has nothing to read, or takes all.
+
+    Lowest first: each gets the number it should have, which the next socket or file would have got.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - for as long as we live
 
 
 app = Commands("Penstock, a durable message broker.", cls=Penstock)

@@ -219,13 +219,35 @@ def test_a_search_finds_by_text_attributes_and_json(command: CommandLine, topic:
     assert command("search", topic, "absent", code=3).out == ""
 
 
-def test_a_closed_pipe_ends_it_quietly(command: CommandLine, numbers: str) -> None:
-    with command.process("peek", numbers, "-o", "0", "-n", "1000") as peek:
-        assert peek.stdout is not None
-        assert peek.stderr is not None
-        peek.stdout.close()
-        assert peek.wait(SECONDS) in (0, 1)
-        assert "Traceback" not in peek.stderr.read()
+@pytest.mark.parametrize("arguments", [["peek", "TOPIC", "-o", "0"], ["export", "TOPIC"], ["topics", "ls"], ["-h"]])
+def test_a_closed_pipe_ends_it_quietly(command: CommandLine, numbers: str, arguments: list[str]) -> None:
+    with command.process(*[numbers if each == "TOPIC" else each for each in arguments]) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.wait(SECONDS) == 141
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("topics ls >&-", 0),
+        ("topics ls -J >&- 2>&-", 0),
+        ("export TOPIC >&-", 0),
+        ("tail TOPIC -e <&- >&- 2>&-", 0),
+        ("topics show absent >&- 2>&-", 3),
+        ("publish TOPIC - <&-", 2),
+        ("import TOPIC <&-", 1),
+        ("seed - <&-", 0),
+        ("-h >&-", 0),
+    ],
+)
+def test_a_stream_that_is_closed_is_an_empty_one(command: CommandLine, numbers: str, line: str, code: int) -> None:
+    shell = f"{sys.executable} -m penstock {line.replace('TOPIC', numbers)}"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, env=command.environment, check=False)
+    assert done.returncode == code, done
+    assert done.stderr.count("\n") == (code != 0 and "2>" not in line), done
 
 
 # ---------------------------------------------------------------------- on a terminal

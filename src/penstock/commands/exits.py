@@ -7,6 +7,7 @@ import sys
 from penstock.errors import InvalidArgumentError, NotFoundError, PenstockError, UnavailableError
 
 DONE, FAILED, WRONG_USAGE, NOT_FOUND, UNREACHABLE, PARTLY_DONE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+NOT_READ = 141  # as a shell says it of a tool that ended when its pipe was closed
 
 
 class WrongUsageError(InvalidArgumentError):

@@ -20,7 +20,7 @@ from penstock.commands.values import read_plain_values
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 not found, 4 cannot reach the server, "
-    "5 partly done, 130 interrupted."
+    "5 partly done, 130 interrupted, 141 nobody reads the output."
 )
 WIDEST, NARROWEST, FIRST_COLUMN = 100, 50, 28
 
