@@ -169,11 +169,18 @@ PORTS = tuple(name.removesuffix("_port") for name in SETTINGS if name.endswith("
 
 
 def load_settings(
-    *, flags: Mapping[str, object], environment: Mapping[str, str], config: Mapping[str, object] | None = None
+    *,
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    config: Mapping[str, object] | None = None,
+    named: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings in force. A flag that is None was not given. InvalidArgumentError names what is wrong."""
+    """The settings in force. A flag that is None was not given. InvalidArgumentError names what is wrong.
+
+    `named`: what flags are called by the user, where that is not their own name.
+    """
     values: dict[str, Any] = {}
-    for source in (_in_file(config or {}), _in_environment(environment), _in_flags(flags)):
+    for source in (_in_file(config or {}), _in_environment(environment), _in_flags(flags, named or {})):
         _merge(values, source)
     sections: dict[str, dict[str, Any]] = {section: {} for section in ("", *DOORS)}
     for name, value in values.items():
@@ -209,7 +216,7 @@ def stray_variables(environment: Mapping[str, str]) -> Iterator[str]:
 def _nearest(name: str) -> Setting | None:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, SETTINGS, 1, cutoff=0.75)
+    close = get_close_matches(name, SETTINGS, 1, cutoff=0.65)
     return SETTINGS[close[0]] if close else None
 
 
@@ -255,10 +262,11 @@ class Given(NamedTuple):
     spelled: str
 
 
-def _in_flags(flags: Mapping[str, object]) -> Iterator[Given]:
+def _in_flags(flags: Mapping[str, object], named: Mapping[str, str]) -> Iterator[Given]:
+    own = {name: each.flag for name, each in SETTINGS.items()}
     for name, value in flags.items():
         if value is not None:
-            yield Given(name, value, SETTINGS[name].flag)
+            yield Given(name, value, named.get(name) or own.get(name, name))
 
 
 def _in_environment(environment: Mapping[str, str]) -> Iterator[Given]:

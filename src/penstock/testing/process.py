@@ -25,6 +25,12 @@ SETTINGS: Mapping[str, object] = {
 }
 
 
+def flags_of(given: Mapping[str, object]) -> dict[str, object]:
+    """The settings of a server for tests, with those that were given; a folder that was given is used."""
+    own = {name: value for name, value in SETTINGS.items() if name != "memory" or "data" not in given}
+    return {**own, **given}
+
+
 def main(ready_file: str, owner: str, *settings: str) -> int:
     """`owner`: the process after which this one ends as well. Further settings are NAME=VALUE."""
     from functools import partial
@@ -37,7 +43,7 @@ def main(ready_file: str, owner: str, *settings: str) -> int:
 
     given = dict(each.split("=", 1) for each in settings)
     try:
-        chosen = load_settings(flags={**SETTINGS, "ready_file": ready_file, **given}, environment={})
+        chosen = load_settings(flags=flags_of({"ready_file": ready_file, **given}), environment={})
     except InvalidArgumentError as error:
         sys.stderr.write(f"{error.message}\n")
         return EXIT_USAGE

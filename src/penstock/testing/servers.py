@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from penstock.admin.client import Client
-from penstock.errors import UnavailableError
+from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.testing.process import flags_of
 from penstock.testing.project import Project
 
 START_SECONDS = 60.0  # only a start that fails takes so long
@@ -34,6 +35,8 @@ class Server:
 
     def __getitem__(self, door: str) -> str:
         """The address of a door: pubsub, azure, text or http."""
+        if door not in self.addresses:
+            raise UnavailableError(f"This server has no door {door}; it has {', '.join(sorted(self.addresses))}")
         return self.addresses[door]
 
     def project(self, name: str | None = None) -> Project:
@@ -51,9 +54,13 @@ class Server:
 
 @contextmanager
 def server(**settings: object) -> Iterator[Server]:
-    """A server that ends with the block. Settings by the names of docs/settings.md: `queue_messages_max=10`."""
+    """A server that ends with the block. Settings by the names of docs/settings.md: `queue_messages_max=10`.
+
+    InvalidArgumentError says what is wrong with one.
+    """
+    given = _checked(settings)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        process, ready = start(Path(folder), os.getpid(), settings)
+        process, ready = start(Path(folder), os.getpid(), given)
         running = Server(ready)
         try:
             yield running
@@ -62,7 +69,24 @@ def server(**settings: object) -> Iterator[Server]:
             stop(process)
 
 
-def start(folder: Path, owner: int, settings: dict[str, object]) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+def _checked(settings: Mapping[str, object]) -> dict[str, str]:
+    """As texts. What is wrong is said here, not by a process that does not start."""
+    from penstock.settings import load_settings
+
+    given = {name: _text(value) for name, value in settings.items() if value is not None}
+    if "ready_file" in given:
+        raise InvalidArgumentError("ready_file: the test kit has one of its own; addresses are at server['http']")
+    chosen = load_settings(flags=flags_of(given), environment={}, named={name: name for name in given})
+    if chosen.http.port is None:
+        raise InvalidArgumentError("http_port: the test kit needs the admin API; give a port, 0 for any free one")
+    return given
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def start(folder: Path, owner: int, settings: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """A server that is ready; it ends when it is stopped, or after the process `owner`."""
     ready_file, log = folder / "ready.json", folder / "log.txt"
     given = [f"{name}={value}" for name, value in settings.items()]
@@ -79,8 +103,14 @@ def start(folder: Path, owner: int, settings: dict[str, object]) -> tuple[subpro
             if time.monotonic() < until:
                 continue
             stop(process)
-        raise UnavailableError(f"The server did not start: {log.read_text(errors='replace').strip()[-1000:]}")
+        raise UnavailableError(f"The server did not start: {_reason(log)}")
     return process, json.loads(ready_file.read_bytes())
+
+
+def _reason(log: Path) -> str:
+    """The last line that it wrote: a sentence, or what a traceback ends with."""
+    lines = log.read_text(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

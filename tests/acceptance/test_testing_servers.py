@@ -1,0 +1,41 @@
+"""Servers of the test kit by themselves: settings, and what is said where one cannot be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.testing import server
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"nope": 1}, "nope: there is no such setting"),
+        ({"data_dir": "somewhere"}, "data_dir: there is no such setting; did you mean data?"),
+        ({"http_port": "off"}, "http_port: the test kit needs the admin API; give a port, 0 for any free one"),
+        ({"text_port": "x"}, "text_port: expected a port from 0 to 65535 or \"off\", not 'x'"),
+        ({"ready_file": "x"}, "ready_file: the test kit has one of its own; addresses are at server['http']"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_a_sentence(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"^{re.escape(sentence)}$"), server(**settings):
+        pass
+
+
+def test_a_server_that_does_not_start_says_why_in_one_line() -> None:
+    expected = "^The server did not start: .*azure_accounts: account 1 needs another name.*$"
+    with pytest.raises(UnavailableError, match=expected) as raised, server(azure_accounts="x"):
+        pass
+    assert "\n" not in raised.value.message
+
+
+def test_settings_of_all_kinds(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with server(data=folder, push_allow=["127.0.0.0/8", "::1/128"], azure_port="off", log_requests=False) as own:
+        assert folder.is_dir()
+        with pytest.raises(UnavailableError, match="This server has no door azure; it has http, pubsub, text"):
+            own.project().azure_queue_service()
