@@ -445,3 +445,24 @@ def test_faults_are_of_the_project_and_end_with_it(penstock: Server) -> None:
 
 def test_the_fixture(penstock_faults: Any, penstock_project: Project) -> None:
     assert penstock_faults is penstock_project.faults
+
+
+# ---------------------------------------------------------------------- the story
+
+
+def test_the_story_has_the_day_of_what_happened_and_bytes_as_bytes(google: Google) -> None:
+    google.clock.freeze("2100-01-31T23:59:30Z")
+    google.subscribe(ack_deadline_seconds=60)
+    google.publisher.publish(google.orders, b"\x00\xff", kind="new").result(SECONDS)
+    google.pull()
+    google.clock.advance(days=2)
+    google.pull()
+    told = google.project.story()
+    for line in (
+        "    0: b'\\x00\\xff' kind='new'",
+        "      2100-01-31 23:59:30.000 Published.",
+        "      2100-01-31 23:59:30.000 Delivered to billing through the pubsub door, until 2100-02-01 00:00:30 UTC.",
+        "      2100-02-02 23:59:30.000 Delivered to billing through the pubsub door, until 2100-02-03 00:00:30 UTC.",
+    ):
+        assert f"\n{line}\n" in told
+    assert "    2100-02-02 23:59:30.000 Delivered" in refused(google.billing.never_redelivered)

@@ -146,6 +146,64 @@ def test_an_assertion_that_fails_shows_the_line_of_the_test_and_what_there_is(tm
     assert "penstock/testing" not in done.stdout, "the lines of the kit are of no use to its users"
 
 
+MARKED = """
+import pytest
+
+@pytest.mark.penstock(sead="orders.toml")
+def test_another_word(): ...
+
+@pytest.mark.penstock("orders.toml")
+def test_no_word(penstock_project): ...
+
+@pytest.mark.penstock(seed=["orders.toml"])
+def test_a_list(penstock_project): ...
+"""
+
+
+def test_a_marker_that_is_wrong_is_a_sentence(tmp_path: Path) -> None:
+    done = run(tmp_path, MARKED)
+    assert "3 errors" in done.stdout, done.stdout + done.stderr
+    for sentence in ("and has no sead", "not 'orders.toml' alone", "a file, not ['orders.toml']"):
+        assert f"\nThe marker is penstock(seed=FILE), {sentence}\n" in done.stdout
+
+
+BROKEN = """
+import pytest
+
+@pytest.fixture
+def orders(penstock, penstock_project):
+    penstock.admin.post("/topics", {"name": "orders", "project": penstock_project.name})
+    yield "orders"
+    assert not "afterwards"
+
+@pytest.fixture
+def wrong(orders):
+    assert not "before"
+
+def test_before(wrong): ...
+
+def test_own(penstock):
+    project = penstock.project()
+    penstock.admin.post("/topics", {"name": "own", "project": project.name})
+    assert not project
+
+def test_afterwards(orders): ...
+"""
+
+
+def test_a_fixture_that_fails_and_a_project_of_the_test_have_their_stories(tmp_path: Path) -> None:
+    done = run(tmp_path, BROKEN)
+    assert "1 failed, 1 passed, 3 errors" in done.stdout, done.stdout + done.stderr
+    told = dict(re.findall(r"^_+ ([^\n]*test_\w+) _+$(.*?)(?=^_+ |^=+ )", done.stdout, re.M | re.S))
+    topics = {title: re.findall(r"^  topic (\w+): 0 published", text, re.M) for title, text in told.items()}
+    assert topics == {
+        "ERROR at setup of test_before": ["orders"],
+        "ERROR at teardown of test_before": ["orders"],
+        "test_own": ["own"],
+        "ERROR at teardown of test_afterwards": ["orders"],
+    }
+
+
 def test_a_seed_that_is_wrong_says_where(tmp_path: Path) -> None:
     (tmp_path / "orders.toml").write_text("[[topics]]\nname = 5\n", encoding="utf-8")
     done = run(tmp_path, FAILING, "-k", "fails")

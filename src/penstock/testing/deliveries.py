@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from penstock.admin.client import Client, path_of
 from penstock.errors import UnavailableError
+from penstock.testing.messages import stamp
 
 __tracebackhide__ = True  # a failing test shows its own line, not this module
 
@@ -65,7 +66,7 @@ def _history(topic: str, subscription: str, story: Mapping[str, Any]) -> History
         raise UnavailableError(f"The server has forgotten the beginning of what happened to {where}: nobody can tell")
     events = [each for each in story["events"] if each["subscription"] == subscription]
     acks = [_instant(each["at"]) for each in events if each["kind"] == "acked"]
-    sentences = [f"{each['at'][11:23]} {each['sentence']}" for each in events]
+    sentences = [f"{stamp(each['at'])} {each['sentence']}" for each in events]
     return History(story["offset"], _deliveries(events), acks, sentences)
 
 

@@ -134,6 +134,11 @@ def id_of(message: object) -> int:
     return number
 
 
+def stamp(at: str) -> str:
+    """An instant of the admin API, for people; with the day, because tests let days pass."""
+    return datetime.fromisoformat(at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
 def shown(data: bytes) -> str:
     try:
         text = repr(data.decode())

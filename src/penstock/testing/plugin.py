@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from penstock.text import Client as TextClient
 
 MARKER = "penstock(seed=None): what the project of a test has in it from the beginning, as a seed file"
+STORIES_MAX = 5  # projects of a test whose stories it shows
+SERVER = pytest.StashKey["Server"]()  # of the session
+PROJECT = pytest.StashKey["Project"]()  # of a test, until its last fixture is done
+OTHERS = pytest.StashKey["set[Project]"]()  # that were there before a test
+STORY = pytest.StashKey[str]()  # of a test whose fixtures failed at its end
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,17 +35,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def penstock(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
+def penstock(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Server:
     """A server in memory on free ports; the workers of pytest-xdist share one."""
     from penstock.testing.servers import Server, server
 
-    if not hasattr(request.config, "workerinput"):
-        with server() as started:
-            yield started
-        return
-    shared = Server(_share(tmp_path_factory.getbasetemp().parent))
-    yield shared
-    shared.close()
+    running = ExitStack()
+    if hasattr(request.config, "workerinput"):
+        started = running.enter_context(closing(Server(_share(tmp_path_factory.getbasetemp().parent))))
+    else:
+        started = running.enter_context(server())
+    request.config.add_cleanup(running.close)  # later than the last fixture: its failure has a story to tell
+    request.config.stash[SERVER] = started
+    return started
 
 
 def _share(folder: Path) -> dict[str, Any]:
@@ -70,14 +76,14 @@ def _locked(path: Path) -> Iterator[None]:
 @pytest.fixture
 def penstock_project(penstock: Server, request: pytest.FixtureRequest) -> Iterator[Project]:
     """A project that nobody else uses; it is removed after the test."""
-    project = penstock.project()
+    project = request.node.stash[PROJECT] = penstock.project()
     marker = request.node.get_closest_marker("penstock")
     try:
         if marker is not None and marker.kwargs.get("seed"):
             project.seed(request.path.parent / marker.kwargs["seed"])
         yield project
     finally:
-        project.end()
+        project.close()
 
 
 @pytest.fixture
@@ -121,16 +127,63 @@ def penstock_text(penstock_project: Project) -> TextClient:
     return penstock_project.text_client()
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
-    """A test that fails shows what happened to the messages of its project."""
-    outcome = yield
-    project = getattr(item, "funcargs", {}).get("penstock_project")
-    if project is None or call.when != "call" or call.excinfo is None:
-        return
-    report = outcome.get_result()
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("penstock"):
+        _check(marker)
+    if (server := item.config.stash.get(SERVER, None)) is not None:
+        item.stash[OTHERS] = set(server.projects)
+
+
+def _check(marker: pytest.Mark) -> None:
+    """What is written wrongly is not to be left out without a word."""
+    seed = marker.kwargs.get("seed")
+    unknown = [name for name in marker.kwargs if name != "seed"]
+    wrong = ""
+    if marker.args:
+        wrong = f"not {marker.args[0]!r} alone"
+    elif unknown:
+        wrong = f"and has no {unknown[0]}"
+    elif seed is not None and not isinstance(seed, str | os.PathLike):
+        wrong = f"a file, not {seed!r}"
+    if wrong:
+        pytest.fail(f"The marker is penstock(seed=FILE), {wrong}", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """The project of a test is removed after its last fixture, so that one that fails has its story as well."""
+    try:
+        return (yield)
+    except BaseException:
+        item.stash[STORY] = _stories(item)
+        raise
+    finally:
+        if PROJECT in item.stash:
+            item.stash[PROJECT].end()
+            del item.stash[PROJECT]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails shows what happened to the messages of its projects."""
+    report = yield
     if report.failed:
-        report.sections.append(("messages of its project", _story(project)))
+        told = item.stash.get(STORY, "") if call.when == "teardown" else _stories(item)
+        report.sections += [("messages of its project", told)] if told else []
+    return report
+
+
+def _stories(item: pytest.Item) -> str:
+    """Of its own project, and of those that it made itself and has not ended."""
+    server, own = item.config.stash.get(SERVER, None), item.stash.get(PROJECT, None)
+    if server is None:
+        return ""
+    known: set[Project] = item.stash.get(OTHERS, set())
+    made = sorted(server.projects - known - {own}, key=lambda each: each.name)
+    projects = [own, *made] if own is not None else made
+    return "\n".join(map(_story, projects[:STORIES_MAX]))
 
 
 def _story(project: Project) -> str:

@@ -16,13 +16,13 @@ from penstock.testing.backlogs import report, wait_until_settled
 from penstock.testing.clock import ProjectClock
 from penstock.testing.faults import Faults
 from penstock.testing.resources import SETTLE_SECONDS, Queue, Subscription, Topic
+from penstock.testing.stories import story_of
 
 if TYPE_CHECKING:
     from penstock.testing.servers import Server
     from penstock.text import Client as TextClient
 
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-STORIES_MAX = 50  # messages of a topic whose story is told
 GOOGLE, AZURE = "google-cloud-pubsub", "azure-storage-queue"  # the packages of the vendors' clients
 
 
@@ -125,12 +125,17 @@ class Project:
     # ------------------------------------------------------------------ what there is
 
     def seed(self, file: str | os.PathLike[str]) -> None:
-        """Make the topics, subscriptions, queues and first messages of a seed file in this project."""
+        """Make the topics, subscriptions, queues and first messages of a seed file in this project.
+
+        Also where the file calls the project by another name; one that names several is refused.
+        """
         from penstock.seeding.files import read_seed
+        from penstock.testing.seeds import in_project
 
         source = read_seed(str(Path(file)), os.environ)
+        document = in_project(source, self.name)
         try:
-            self.server.admin.post("/topology", {**source.document, "project": self.name})
+            self.server.admin.post("/topology", document)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(source.located(error.message)) from None
 
@@ -153,28 +158,7 @@ class Project:
 
     def story(self) -> str:
         """What happened to the messages of this project, for people: the last of each topic."""
-        lines = [f"Project {self.name} at {self.clock.now:%Y-%m-%d %H:%M:%S} UTC"]
-        for topic in self.topics():
-            lines += self._story_of(topic)
-        for each in self.subscriptions():
-            waiting, leased = each["backlog_messages"], each["in_flight_messages"]
-            lines.append(f"  subscription {each['id']}: {waiting} not acked, {leased} of them with a consumer")
-        return "\n".join(lines if len(lines) > 1 else [*lines, "  nothing is in it"])
-
-    def _story_of(self, topic: dict[str, Any]) -> Iterator[str]:
-        admin, path = self.server.admin, path_of("topics", topic["name"], "messages")
-        yield f"  topic {topic['id']}: {topic['next_offset']} published, {topic['messages']} kept"
-        page = admin.get(path, **{"from": -STORIES_MAX, "max": STORIES_MAX})
-        first = page["messages"][0]["offset"] if page["messages"] else 0
-        told = admin.get(path_of("topics", topic["name"], "stories"), **{"from": first, "max": STORIES_MAX})
-        stories = {each["offset"]: each["events"] for each in told["stories"]}
-        for message in page["messages"]:
-            shown = message.get("data", message.get("data_base64", ""))
-            yield f"    {message['offset']}: {shown[:60]!r} {message['attributes'] or ''}".rstrip()
-            events = stories.get(message["offset"], [])
-            for event, following in zip(events, [*events[1:], None], strict=True):
-                if following is None or event["kind"] != "extended" or following["kind"] != "extended":
-                    yield f"      {event['at'][11:23]} {event['sentence']}"
+        return "\n".join(story_of(self))
 
 
 def _vendor(module: str, package: str) -> Any:

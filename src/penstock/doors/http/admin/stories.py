@@ -107,15 +107,20 @@ def _complete(happenings: list[Happening]) -> bool:
 
 
 def _event(each: Happening) -> StoryEvent:
-    until, name = instant(each.until), parts_of(each.subscription, SUBSCRIPTIONS)[1]
-    clock = f"{until:%H:%M:%S}" if until is not None and each.until < FOREVER else ""
+    at, until, name = made_at(each.at), instant(each.until), parts_of(each.subscription, SUBSCRIPTIONS)[1]
+    clock = _clock(until, at) if until is not None and each.until < FOREVER else ""
     sentence = _SENTENCES[each.kind].format(
         name=name,
         through=f" through the {each.door} door" if each.door else "",
         until=f", until {clock} UTC" if clock else "",
         again=f", to be delivered again from {clock} UTC on" if clock else "",
     )
-    return StoryEvent(made_at(each.at), each.kind, each.subscription or None, each.door, sentence)
+    return StoryEvent(at, each.kind, each.subscription or None, each.door, sentence)
+
+
+def _clock(until: datetime, at: datetime) -> str:
+    """With its day where that is another one."""
+    return f"{until:%H:%M:%S}" if until.date() == at.date() else f"{until:%Y-%m-%d %H:%M:%S}"
 
 
 ROUTES = (
