@@ -42,8 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
     "admin": {"errors"},  # a client: it reaches the server as everybody's programs do
     "doors/azure/names": set(),  # how that door spells the ids of messages
-    "testing": {"errors", "admin", "text", "seeding", "wording", "doors/azure/names"},  # a client, and its server
-    "testing/process": BELOW_ASSEMBLY | {"assembly", "logs", "server"},  # the main module of that server
+    "testing": {"errors", "admin", "text", "seeding", "settings", "wording", "doors/azure/names"},  # and its server
+    "testing/process": BELOW_ASSEMBLY | {"assembly", "logs", "server", "testing"},  # the main module of that server
     "memory": set(),
     "banner": {"doors", "settings", "wording"},
     "logs": {"settings", "wire"},

@@ -5,30 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 
 WATCH_SECONDS = 1.0
-# What tests want: every account and project by name, and nothing that takes long to start or is written down.
-SETTINGS: Mapping[str, object] = {
-    "memory": True,
-    "testing": True,
-    "http_port": "0",
-    "pubsub_port": "0",
-    "azure_port": "0",
-    "text_port": "0",
-    "flight_port": "off",
-    "azure_any_account": True,
-    "text_projects": True,
-    "push_allow": ["127.0.0.0/8", "::1/128"],
-    "grace_seconds": "0.1",
-}
-
-
-def flags_of(given: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a server for tests, with those that were given; a folder that was given is used."""
-    own = {name: value for name, value in SETTINGS.items() if name != "memory" or "data" not in given}
-    return {**own, **given}
 
 
 def main(ready_file: str, owner: str, *settings: str) -> int:
@@ -40,6 +19,7 @@ def main(ready_file: str, owner: str, *settings: str) -> int:
     from penstock.logs import set_up_logging
     from penstock.server import EXIT_USAGE, run
     from penstock.settings import load_settings
+    from penstock.testing.settings import flags_of
 
     given = dict(each.split("=", 1) for each in settings)
     try:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.admin.client import Client
-from penstock.errors import InvalidArgumentError, UnavailableError
-from penstock.testing.process import flags_of
+from penstock.errors import UnavailableError
 from penstock.testing.project import Project
+from penstock.testing.settings import checked
 
 START_SECONDS = 60.0  # only a start that fails takes so long
 STOP_SECONDS = 10.0
@@ -58,7 +58,7 @@ def server(**settings: object) -> Iterator[Server]:
 
     InvalidArgumentError says what is wrong with one.
     """
-    given = _checked(settings)
+    given = checked(settings)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         process, ready = start(Path(folder), os.getpid(), given)
         running = Server(ready)
@@ -67,23 +67,6 @@ def server(**settings: object) -> Iterator[Server]:
         finally:
             running.close()
             stop(process)
-
-
-def _checked(settings: Mapping[str, object]) -> dict[str, str]:
-    """As texts. What is wrong is said here, not by a process that does not start."""
-    from penstock.settings import load_settings
-
-    given = {name: _text(value) for name, value in settings.items() if value is not None}
-    if "ready_file" in given:
-        raise InvalidArgumentError("ready_file: the test kit has one of its own; addresses are at server['http']")
-    chosen = load_settings(flags=flags_of(given), environment={}, named={name: name for name in given})
-    if chosen.http.port is None:
-        raise InvalidArgumentError("http_port: the test kit needs the admin API; give a port, 0 for any free one")
-    return given
-
-
-def _text(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def start(folder: Path, owner: int, settings: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
