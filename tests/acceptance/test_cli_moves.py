@@ -188,6 +188,21 @@ def test_a_wrong_line_is_named_and_what_came_before_it_stays(command: CommandLin
     assert "holds no messages" in command.run("import", name).err
 
 
+def test_an_import_goes_on_when_the_wrong_line_is_corrected(command: CommandLine, name: str, tmp_path: Path) -> None:
+    command("topics", "create", name)
+    file, same = tmp_path / "messages.jsonl", '{"data": "same"}\n' * 2000
+    file.write_text(same + '{"data": "right"}\n{"data": wrong}\n{"data": "last"}\n')
+    done = command.run("import", name, str(file))
+    assert done.code == 5
+    assert done.err.startswith("penstock: Line 2002 is not JSON; imported before that: 2,000 messages, which are not ")
+    file.write_text(same + '{"data": "right"}\n{"data": "corrected"}\n{"data": "last"}\n')
+    assert command("import", name, str(file)).out == "Imported 3 messages; 2,000 were there before\n"
+    assert command("import", name, str(file)).out == "Imported 0 messages; 2,003 were there before\n"
+    assert command("peek", name, "-n", "10000").lines == ["same"] * 2000 + ["right", "corrected", "last"]
+    file.write_text('{"data": "another"}\n' + same)
+    assert command("import", name, str(file)).out == "Imported 2,001 messages\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

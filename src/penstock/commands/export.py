@@ -1,12 +1,11 @@
 """`penstock export` and `penstock import`: messages of a topic as JSON lines or Parquet, with their exact bytes.
 
-An import is published under keys that follow from the content of the file, so that one that was broken off can be
-started again: what is there already is not published twice.
+An import is published under keys that follow from the content of the file up to there, so that one that was broken off
+can be started again, also after what stopped it was corrected: what is there already is not published twice.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -124,7 +123,7 @@ def import_(
     *,
     parquet: Parquet = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Publish also what an earlier import of the same file published.")
+        bool, typer.Option("--again", help="Publish also what an earlier import of this file published.")
     ] = False,
     retry: Annotated[
         str, typer.Option(metavar="DURATION", help="While the server is away, try again for so long.")
@@ -134,13 +133,14 @@ def import_(
 
     The form is that of penstock export.
 
-    Started again with the same file and topic it goes on where it stopped: what the topic has already is not published
-    twice. A line is an object with data or data_base64 and perhaps attributes and ordering_key; what else export wrote
-    is left aside. At a wrong line it stops, with exit code 5 where something was imported before it.
+    A line is an object with data or data_base64 and perhaps attributes and ordering_key; what else export wrote is left
+    aside. At a wrong line it stops, with exit code 5 where something was imported before it. Started again with the
+    file and the topic it goes on where it stopped, also when that line was corrected: what was imported of a file that
+    begins alike is not published twice. What comes from standard input is always published.
     """
     known = session.get(path_of("topics", topic))
-    producer = "" if again or file == "-" else f"penstock-import-{_digest(file)}"
-    sender = Sender(session, topic, retry_seconds=seconds(retry, "--retry"), producer=producer)
+    by_content = not again and file != "-"
+    sender = Sender(session, topic, retry_seconds=seconds(retry, "--retry"), by_content=by_content)
     before = 0
     try:
         with Progress("Importing", _lines_in(file, parquet)) as bar:
@@ -150,9 +150,9 @@ def import_(
     except (PenstockError, KeyboardInterrupt) as error:
         if not sender.sent:
             raise
-        complain(
-            getattr(error, "message", "Interrupted") + f"; imported before that: {counted(sender.sent, 'message')}"
-        )
+        goes_on = ", which are not published again if you start again" if by_content else ""
+        sentence = getattr(error, "message", "Interrupted")
+        complain(f"{sentence}; imported before that: {counted(sender.sent, 'message')}{goes_on}")
         raise typer.Exit(PARTLY_DONE) from None
     done = {"imported": sender.sent - before, "there_before": before}
     was_there = f"; {before:,} were there before" if before else ""
@@ -162,19 +162,14 @@ def import_(
         raise typer.Exit(FAILED)
 
 
-def _digest(file: str) -> str:
+def _lines_in(file: str, parquet: bool) -> int | None:
+    if file == "-":
+        return None
     try:
-        with Path(file).open("rb") as data:
-            return hashlib.file_digest(data, "sha256").hexdigest()
+        with Path(file).open("rb") as lines:
+            return sum(1 for _ in lines) if not _is_parquet(file, parquet) else None
     except OSError as error:
         raise WrongUsageError(f"Cannot read {file}: {error.strerror}") from None
-
-
-def _lines_in(file: str, parquet: bool) -> int | None:
-    if file == "-" or _is_parquet(file, parquet):
-        return None
-    with Path(file).open("rb") as lines:
-        return sum(1 for _ in lines)
 
 
 def _drafts(file: str, parquet: bool) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,14 +41,19 @@ def draft_bytes(each: Mapping[str, Any]) -> int:
 
 
 class Sender:
-    """`producer` names who publishes: the same one, with the same messages, publishes nothing twice."""
+    """`by_content`: what began with the same messages is the same; of it nothing is published twice.
 
-    def __init__(self, session: Session, topic: str, *, retry_seconds: float, producer: str = "") -> None:
+    The publish-once key of a batch then follows from all messages up to its end. So one that is broken off goes on
+    where it stopped whatever comes after that place, and no batch is taken for one with other messages before it.
+    """
+
+    def __init__(self, session: Session, topic: str, *, retry_seconds: float, by_content: bool = False) -> None:
         self._session = session
         self._path = path_of("topics", topic, "messages")
         self._retry_seconds = retry_seconds
-        self._producer = producer or f"penstock-publish-{uuid.uuid4().hex}"
-        self._sequence = 0
+        self._producer = "" if by_content else f"penstock-publish-{uuid.uuid4().hex}"
+        self._content = hashlib.sha256() if by_content else None
+        self._sequence = -1
         self._never = Event()
         self.sent = 0
         self.first_offset = 0  # of the last batch
@@ -71,7 +78,7 @@ class Sender:
             yield self.send(batch)
 
     def send(self, batch: list[dict[str, Any]]) -> list[str]:
-        once = {"producer": self._producer, "epoch": 0, "sequence": self._sequence}
+        once = self._next_key(batch)
         until, pause = time.monotonic() + self._retry_seconds, FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -82,7 +89,15 @@ class Sender:
                     raise
                 self._never.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-        self._sequence += 1
         self.sent += len(batch)
         self.first_offset = int(answer["first_offset"])
         return [str(each) for each in answer["ids"]]
+
+    def _next_key(self, batch: list[dict[str, Any]]) -> dict[str, Any]:
+        self._sequence += 1
+        if self._content is not None:
+            self._content.update(json.dumps(batch, sort_keys=True).encode())
+            digest = self._content.digest()
+            self._producer = self._producer or f"penstock-import-{digest.hex()}"
+            self._sequence = int.from_bytes(digest[:8], "big") >> 1
+        return {"producer": self._producer, "epoch": 0, "sequence": self._sequence}
