@@ -9,6 +9,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
 from google.cloud import pubsub_v1
 
+from penstock.admin.client import Client as AdminClient
 from penstock.text.blocking import Client as TextClient
 from tests.acceptance.azure_server import ACCOUNT, connection_string
 from tests.server_process import SECONDS, ServerProcess
@@ -22,7 +23,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("doors")
     given = ["--data", str(folder / "data"), "--default-project", PROJECT]
     with (
-        ServerProcess(folder, *given, doors=["pubsub", "azure", "text"]) as server,
+        ServerProcess(folder, *given, doors=["pubsub", "azure", "text", "http"]) as server,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
@@ -149,4 +150,19 @@ def test_three_consumers_share_one_queue_and_nothing_is_seen_twice(
         (second,) = pull(subscriber, name, 1)
         third = queue.receive_message()
         assert [first.content, second, third.content] == ["azure", b"google", "text"]
+        assert queue.receive_message() is None
+
+
+def test_names_are_those_by_which_clients_reach_it_now(
+    doors: dict[str, str], publisher: pubsub_v1.PublisherClient
+) -> None:
+    with AdminClient(doors["http"]) as admin, azure_queue(doors, "bare") as queue:
+        admin.post("/topics", {"name": "t1"})  # Pub/Sub would not let it be created
+        named = admin.get("/topics/t1")["names"]["pubsub"]
+        assert publisher.publish(named, b"x").result(SECONDS)
+        assert admin.post("/topics", {"name": "bare"})["names"]["azure"] is None
+        with pytest.raises(ResourceNotFoundError):
+            queue.receive_message()
+        admin.post("/queues", {"name": "bare"})
+        assert admin.get("/topics/bare")["names"]["azure"] == queue.url
         assert queue.receive_message() is None

@@ -89,7 +89,7 @@ def ls(session: Session, *, search: Search = None, limit: Limit = 0) -> None:
     """List every queue and topic with its name at each door.
 
     A dash, in a pipe an empty field, where clients of that door cannot reach it: they live in another project, the
-    name is not allowed there, or the door is closed.
+    name is not allowed there, the door is closed, or it is Azure's and this is no queue.
     """
     session.table(islice(_named(session, search), limit or None), DOORS, "There is no queue and no topic.")
 

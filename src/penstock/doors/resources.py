@@ -25,6 +25,7 @@ __all__ += ["subscription_name", "topic_name"]
 QUEUE_OPTIONS = SubscriptionOptions(strict_receipts=False, retention_seconds=0)
 
 CLIENTS = {"pubsub": "pubsub", "azure": "azure", "text": "text", "spark": "flight"}  # and the door of each
+OF_QUEUES = {"azure"}  # clients whose door answers for queues that are there; to others naming one makes it
 
 
 def full_name(project: str, kind: str, name: str) -> str:
@@ -57,10 +58,15 @@ class Names:
         self._doors = {door.name: door for door in doors}
         self._project = default_project
 
-    def of(self, topic: str) -> dict[str, str | None]:
-        """By kind of client; None where that client cannot reach the topic: no such name there, or no such door."""
+    def of(self, topic: str, *, is_queue: bool) -> dict[str, str | None]:
+        """By kind of client; None where that client cannot reach the topic: no such name there, or no such door.
+
+        `is_queue`: a subscription of its name reads it.
+        """
         project, short = parts_of(topic)
         found = {client: self._at(door, topic) for client, door in CLIENTS.items()}
+        if not is_queue:
+            found |= dict.fromkeys(OF_QUEUES)
         return found | {"python": short if project == self._project else topic}
 
     def of_subscription(self, subscription: str, topic: str) -> dict[str, str | None]:
@@ -69,7 +75,7 @@ class Names:
         here: dict[str, str | None] = {"python": short if project == self._project else subscription}
         here |= {"pubsub": subscription if "pubsub" in self._doors else None}
         if project and (project, short) == parts_of(topic):
-            return self.of(topic) | here
+            return self.of(topic, is_queue=True) | here
         return dict.fromkeys(CLIENTS) | here
 
     def _at(self, door: str, topic: str) -> str | None:

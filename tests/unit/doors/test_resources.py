@@ -140,22 +140,25 @@ def test_a_name_the_broker_refuses_is_refused() -> None:
         ("projects/team/topics/orders", {"azure": "http://127.0.0.1:10001/one/orders", "text": None}),
         ("projects/other/topics/orders", {"azure": None, "text": None, "python": "projects/other/topics/orders"}),
         ("projects/demo/topics/UPPER", {"azure": None, "text": "UPPER", "pubsub": "projects/demo/topics/UPPER"}),
-        ("projects/demo/topics/a", {"azure": None, "text": "a", "pubsub": None, "spark": "projects/demo/topics/a"}),
-        ("projects/demo/topics/goog", {"pubsub": None, "text": "goog"}),
-        ("projects/demo/topics/" + "q" * 300, {"pubsub": None, "azure": None, "text": None}),
+        ("projects/demo/topics/a", {"azure": None, "text": "a", "spark": "projects/demo/topics/a"}),
+        ("projects/demo/topics/a", {"pubsub": "projects/demo/topics/a"}),  # not to be created there, but used
+        ("projects/demo/topics/goog", {"pubsub": "projects/demo/topics/goog", "text": "goog"}),
+        ("projects/demo/topics/" + "q" * 300, {"azure": None, "text": None}),
         ("orders", {"pubsub": None, "azure": None, "text": None, "python": "orders", "spark": None}),
         ("projects/demo/subscriptions/orders", {"pubsub": None, "azure": None, "text": None, "spark": None}),
     ],
 )
 def test_how_each_client_calls_a_topic(topic: str, expected: dict[str, str | None]) -> None:
     accounts = "devstoreaccount1:a2V5;one:a2V5"
-    names = opened(default_project="demo", azure_accounts=accounts, azure_projects="one=team").of(topic)
-    assert set(names) == {"pubsub", "azure", "text", "python", "spark"}
-    assert names.items() >= expected.items()
+    names = opened(default_project="demo", azure_accounts=accounts, azure_projects="one=team")
+    found = names.of(topic, is_queue=True)
+    assert set(found) == {"pubsub", "azure", "text", "python", "spark"}
+    assert found.items() >= expected.items()
+    assert names.of(topic, is_queue=False) == found | {"azure": None}, "that door has queues alone"
 
 
 def test_a_closed_door_has_no_names() -> None:
-    names = opened(azure_port="off", flight_port="off").of("projects/penstock/topics/orders")
+    names = opened(azure_port="off", flight_port="off").of("projects/penstock/topics/orders", is_queue=True)
     here = "projects/penstock/topics/orders"
     assert names == {"pubsub": here, "azure": None, "text": "orders", "spark": None, "python": "orders"}
 

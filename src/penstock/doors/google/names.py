@@ -37,13 +37,6 @@ def check(name: str, collection: str) -> str:
     return name
 
 
-def is_name(name: str, collection: str) -> bool:
-    try:
-        return bool(check(name, collection))
-    except CallError:
-        return False
-
-
 def check_project(name: str) -> str:
     """The name, if it is projects/P."""
     parts = name.split("/")

@@ -93,7 +93,7 @@ def _record(context: Context, counted: SubscriptionStatistics) -> QueueRecord:
         project=project,
         topic=counted.topic,
         subscription=counted.subscription,
-        names=Names(**context.condition.names.of(counted.topic)),
+        names=Names(**context.condition.names.of(counted.topic, is_queue=True)),
         **counts_of(context, counted),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -13,7 +13,7 @@ from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count, Names, Topic, instant, made_at
 from penstock.doors.http.admin.rings import SECONDS_KEPT
-from penstock.doors.resources import parts_of
+from penstock.doors.resources import parts_of, subscription_name
 from penstock.engine.port import TopicMetadata
 from penstock.engine.statistics import TopicStatistics
 from penstock.errors import NotFoundError
@@ -123,10 +123,16 @@ async def topic_of(call: Call[Any, Any], name: str | None = None) -> TopicMetada
 
 async def topic_records(context: Context, topics: Sequence[TopicMetadata]) -> list[Topic]:
     counted = {each.topic: each for each in await context.queue.topic_statistics([each.name for each in topics])}
-    return [_record(context, each, counted[each.name]) for each in topics if each.name in counted]
+    queues = {each.name for each in topics if await context.queue.find_queue(each.name, _reader(each.name)) is not None}
+    return [_record(context, each, counted[each.name], queues) for each in topics if each.name in counted]
 
 
-def _record(context: Context, topic: TopicMetadata, counted: TopicStatistics) -> Topic:
+def _reader(topic: str) -> str:
+    """The subscription that makes a queue of a topic."""
+    return subscription_name(*parts_of(topic))
+
+
+def _record(context: Context, topic: TopicMetadata, counted: TopicStatistics, queues: Container[str]) -> Topic:
     project, last = parts_of(topic.name)
     rate, bytes_rate = context.rates.of_topic(topic.name)
     return Topic(
@@ -148,7 +154,7 @@ def _record(context: Context, topic: TopicMetadata, counted: TopicStatistics) ->
         publish_rate=rate,
         publish_bytes_rate=bytes_rate,
         last_published_at=instant(counted.last_publish_at),
-        names=Names(**context.condition.names.of(topic.name)),
+        names=Names(**context.condition.names.of(topic.name, is_queue=topic.name in queues)),
     )
 
 
