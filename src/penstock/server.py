@@ -33,7 +33,7 @@ from penstock.memory import calm_collector, trim_when_quiet
 from penstock.seeding.topology import SeedError
 from penstock.settings import SETTINGS, Settings
 from penstock.wire.hosts import is_loopback
-from penstock.wire.probe import is_penstock
+from penstock.wire.probe import is_penstock, listens
 
 if TYPE_CHECKING:
     from penstock.assembly import Parts
@@ -64,7 +64,8 @@ def run(
 ) -> int:
     """Serve until a signal or a failure; the exit code. The caller has set up logging.
 
-    `flags`: what settings are called on this command line, where that is not their own flag. `announce` is told the
+    `flags`: what settings are called on this command line, where that is not their own flag; "" for a ready file that
+    the command chose itself, where the last server to start is the one it names. `announce` is told the
     address of every door once they all answer.
     """
     server = Server(settings, open_parts, out=out or sys.stdout, flags=flags, announce=announce)
@@ -104,7 +105,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
                 loop.add_signal_handler(number, self.signalled, number)
-        self._remove_stale_ready_file()
+        await self._look_at_ready_file()
         parts = await self._open()
         started: list[Door] = []
         failed = False
@@ -226,19 +227,29 @@ class Server:
                 temporary.unlink(missing_ok=True)
             raise ServeError(f"cannot write the ready file {path}: {_reason(error)}") from error
 
-    def _remove_stale_ready_file(self) -> None:
-        """One that a killed server left: whoever waits for the file must not find the addresses of then."""
-        if self._settings.ready_file is not None:
-            path = Path(self._settings.ready_file)
-            with suppress(OSError, ValueError, TypeError, KeyError):  # not there, or not written by a server
-                pid = json.loads(path.read_bytes())["pid"]
-                if pid == os.getpid() or not _lives(pid):  # in a container every server has the same number
-                    path.unlink()
+    async def _look_at_ready_file(self) -> None:
+        """That of a killed server goes: whoever waits for the file must not find the addresses of then.
+
+        That of a running one stays, and keeps us from starting: its clients would be sent here.
+        """
+        path = self._settings.ready_file
+        pid, addresses = _read_ready_file(path)
+        if path is None or pid is None:  # not there, or not written by a server
+            return
+        if pid == os.getpid() or not _lives(pid):  # in a container every server has the same number
+            _remove(path)
+            return
+        flag = self._flags["ready_file"]
+        for address in addresses if flag else ():  # the number may have gone to another program since
+            if await listens(address):
+                raise ServeError(
+                    f"the ready file {path} is that of a server that runs (process {pid}); choose another with {flag}"
+                )
 
     def _remove_ready_file(self) -> None:
-        if self._settings.ready_file is not None and self._wrote_ready_file:  # else it is another server's
-            with suppress(OSError):
-                Path(self._settings.ready_file).unlink(missing_ok=True)
+        path = self._settings.ready_file
+        if path is not None and self._wrote_ready_file and _read_ready_file(path)[0] == os.getpid():
+            _remove(path)
 
 
 def _exposure(host: str, doors: Sequence[Door]) -> str:
@@ -257,6 +268,21 @@ async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
         log.error("%s: %s", what, error.message)
     except Exception as error:  # noqa: BLE001 - the next thing must close as well
         log.error("%s failed: %s", what, where(error))
+
+
+def _read_ready_file(path: str | None) -> tuple[int | None, list[str]]:
+    """Which process wrote it, and where its doors are; nothing where there is none."""
+    with suppress(OSError, ValueError, AttributeError):
+        content = json.loads(Path(path or "").read_bytes())
+        pid = content.pop("pid", None)
+        if isinstance(pid, int):
+            return pid, [str(each) for each in content.values()]
+    return None, []
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        Path(path).unlink(missing_ok=True)
 
 
 def _lives(pid: int) -> bool:

@@ -47,6 +47,19 @@ def test_a_server_says_where_it_is_answers_and_leaves_with_0(tmp_path: Path) -> 
         assert not served.ready_file.exists()
 
 
+def test_the_ready_file_of_a_running_server_is_not_taken(tmp_path: Path) -> None:
+    with serve(tmp_path, "--memory") as served:
+        written = served.ready_file.read_text()
+        given = ["--memory", "--ready-file", str(served.ready_file), "--http-port", "0", *CLOSED]
+        code, said = refused("serve", *given)
+        running = f"the ready file {served.ready_file} is that of a server that runs (process {served.ready['pid']})"
+        assert (code, said) == (1, f"penstock: {running}; choose another with --ready-file\n")
+        assert served.ready_file.read_text() == written
+        served.ready_file.write_text('{"pid": 1}')  # somebody else took it over
+        assert served.stop() == 0
+        assert served.ready_file.exists()
+
+
 def test_ctrl_c_is_as_good_as_a_stop(tmp_path: Path) -> None:
     with serve(tmp_path, "--memory") as served:
         assert served.stop(signal.SIGINT) == 0

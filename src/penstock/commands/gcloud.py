@@ -87,7 +87,7 @@ def gcloud(
         print("\n".join(exports(data_dir, project, os.environ)))
         return
     flags = partial(settings_of, host_port, data_dir, project, verbosity, log_http, os.environ)
-    named = dict.fromkeys(("host", "pubsub_port"), "--host-port")
+    named = dict.fromkeys(("host", "pubsub_port"), "--host-port") | {"ready_file": ""}
     raise typer.Exit(run_server(flags, os.environ, named=named, announce=announce))
 
 

@@ -1,4 +1,4 @@
-"""Whether a Penstock answers at a port: asked when the port is taken, to say by whom."""
+"""Whether somebody listens at an address, and whether it is a Penstock: asked at a start, to say who is in the way."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ _WEB = (b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"pen
 # refused in words; Arrow Flight names nobody.
 _QUESTIONS = {"http": _WEB, "pubsub": _WEB, "azure": _WEB, "text": (b"H0300101", b"there is no version 03")}
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - connected to, not bound
+
+
+async def listens(address: str) -> bool:
+    """Whether somebody takes connections at HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    with suppress(OSError, TimeoutError, ValueError, OverflowError):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            _, writer = await asyncio.open_connection(_ANY.get(host, host), int(port))
+            writer.close()
+            return True
+    return False
 
 
 async def is_penstock(door: str, host: str, port: int) -> bool:
