@@ -80,6 +80,20 @@ def test_a_delayed_message_comes_when_it_is_due(work: Any, penstock_project: Pro
     assert texts(work) == ["later"]
 
 
+def test_time_that_skips_by_itself_skips_for_who_asks_again_and_again(work: Any, penstock_project: Project) -> None:
+    """This client never waits at the server."""
+    clock = penstock_project.clock
+    began = clock.now
+    clock.automatic()
+    work.send_message("later", visibility_timeout=3600)
+    found = next(message for message in iter(lambda: work.receive_message(visibility_timeout=60), ...) if message)
+    assert found.content == "later"
+    assert clock.now == began + timedelta(hours=1)
+    found = next(message for message in iter(lambda: work.receive_message(), ...) if message)
+    assert found.dequeue_count == 2
+    assert clock.now == began + timedelta(hours=1, seconds=60)
+
+
 def test_after_seven_days_a_message_is_gone_unless_it_lives_for_ever(work: Any, penstock_project: Project) -> None:
     work.send_message("a week")
     work.send_message("an hour", time_to_live=3600)

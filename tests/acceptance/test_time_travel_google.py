@@ -142,6 +142,14 @@ def test_after_seven_days_an_unacked_message_is_gone(billing: Billing) -> None:
     assert billing.texts() == ["young"]
 
 
+def test_a_message_is_gone_at_the_very_moment_that_its_retention_ends(billing: Billing) -> None:
+    """As a lease, a time to live and an expiration are over then."""
+    billing.clock.freeze()
+    billing.subscribe(message_retention_duration=timedelta(days=7)).publish("old")
+    billing.clock.advance(days=7)
+    assert billing.texts() == []
+
+
 def test_a_subscription_that_nobody_uses_for_its_time_to_live_is_gone(billing: Billing) -> None:
     billing.subscribe(expiration_policy={"ttl": timedelta(days=1)})
     billing.clock.advance(days=1)

@@ -139,7 +139,7 @@ class Model:
 
     def _lapse(self, subscription: Subscription) -> None:
         """Unacked or not, leased or not: what is older than the subscription keeps it is gone."""
-        for offset in subscription.older_than(self.now - _retention(subscription.options)):
+        for offset in subscription.older_than(self.now - _retention(subscription.options) + 1):
             del subscription.queue[offset]
 
     def _check_retention(self, subscription: Subscription) -> None:
@@ -353,7 +353,7 @@ class Model:
         topic = subscription.topic
         retained = [0] if topic is not None and topic.retained else []
         if topic is not None and subscription.options.retain_acked:
-            since = self.now - _retention(subscription.options)
+            since = self.now - _retention(subscription.options) + 1
             young = [m.offset for m in topic.log[subscription.start :] if m.at >= since]
             retained.append(young[0] if young else len(topic.log))
         return retained

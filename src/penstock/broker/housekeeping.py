@@ -12,7 +12,7 @@ from penstock.broker import facts as f
 from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND
-from penstock.broker.replay import bytes_between, position_of
+from penstock.broker.replay import bytes_between, kept_since, position_of
 from penstock.broker.returning import drop, settle_due
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
@@ -56,7 +56,7 @@ def retention_times(ledger: Ledger, now: int, topic: Topic) -> list[int]:
     shortest = min([each for each in seconds if each] if own else [0])  # without its own, acked ones go at once
     longest = 1 if ledger.retention_bytes(topic) else 600  # bytes come fast, whatever the time they may stay
     topic.trim_at = now + int(min(max(shortest / 100, 1), longest) * SECOND)
-    times = {now - int(each * SECOND) for each in seconds if each}
+    times = {kept_since(now, each) for each in seconds if each}
     return sorted(at for at in times if at > topic.head_at)
 
 
@@ -101,7 +101,7 @@ def trim(
 
 
 def _floor(now: int, seconds: float, offsets: Mapping[int, int]) -> int:
-    return offsets.get(now - int(seconds * SECOND), 0) if seconds else 0
+    return offsets.get(kept_since(now, seconds), 0) if seconds else 0
 
 
 def _lapse(

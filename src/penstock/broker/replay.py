@@ -56,14 +56,19 @@ def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | N
     return None
 
 
+def kept_since(now: int, seconds: float) -> int:
+    """The earliest publish time that a retention keeps: what is as old as that is gone, as a lease that is over."""
+    return now - int(seconds * SECOND) + 1
+
+
 def seek_reach(ledger: Ledger, now: int, name: str) -> list[tuple[int, int]]:
     """From when on acked messages of a subscription are retained for it: instants, and the least offset of each."""
     subscription = ledger.state.subscription(name)
     topic, options = _read_topic(ledger, subscription), subscription.options
     seconds = ledger.retention_seconds(topic) if ledger.limits.seek_all else topic.options.retention_seconds
-    reach = [(now - int(seconds * SECOND), 0)] if seconds else []
+    reach = [(kept_since(now, seconds), 0)] if seconds else []
     if options.retain_acked:
-        since = now - int(options.retention_seconds * SECOND) if options.retention_seconds else 0
+        since = kept_since(now, options.retention_seconds) if options.retention_seconds else 0
         reach.append((since, subscription.start))
     return reach
 

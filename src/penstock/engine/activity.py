@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from penstock.broker import facts as f
 from penstock.engine.engine import Engine, in_loop
+
+GIVEN_MAX = 10  # times at one stop: a message that is returned at once, and delivered at once, would never end
 
 _SETTLED = (f.Acked, f.Removed, f.Returned)
 _ENDED = (f.Detached, f.Sought, f.SubscriptionDeleted)
@@ -20,6 +23,7 @@ class Activity:
         self._includes = includes
         self.count = 0  # of the facts so far
         self.given: dict[tuple[int, int], int] = {}  # subscription and offset -> stamp
+        self._times: Counter[tuple[int, int]] = Counter()  # that it was given at this stop
         self._changed = asyncio.Event()
         self._listeners = [
             engine.on([f.Published], in_loop(self._on_published)),
@@ -29,6 +33,10 @@ class Activity:
     def close(self) -> None:
         for listener in self._listeners:
             self._engine.off(listener)
+
+    def begin_stop(self) -> None:
+        """Time stands anew."""
+        self._times.clear()
 
     async def goes_on(self, seconds: float) -> bool:
         """Whether something happens to what was given within so many real seconds."""
@@ -51,7 +59,9 @@ class Activity:
             return
         self.count += 1
         if type(fact) is f.Delivered:
-            self.given.update({(number, offset): fact.stamp for offset in fact.offsets})
+            places = [(number, offset) for offset in fact.offsets]
+            self._times.update(places)
+            self.given.update({place: fact.stamp for place in places if self._times[place] <= GIVEN_MAX})
         elif isinstance(fact, _SETTLED):
             for offset in fact.offsets:
                 self.given.pop((number, offset), None)

@@ -212,7 +212,9 @@ class AsyncMessageQueue:
             raise
         tail = self._pass_on(name)
         self._note_lease(name, deliveries, holder)
-        if not deliveries and until:
+        if not until or deliveries:
+            self.time.note_poll(name, found=bool(deliveries))
+        else:
             again = await self.loop.wakeups.wait(name, until, since)
             if self.loop.wakeups.stopped:
                 raise UnavailableError("The server is stopping")

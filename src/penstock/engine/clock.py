@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from penstock.broker.model import FOREVER, SECOND
+from penstock.errors import InvalidArgumentError
 
 LOOK_EVERY = SECOND // 10  # how soon `now` follows a wall clock that was set forward
 TURNS = 20  # of an event loop, from a wake-up to a message in a listener's hands, with some to spare
@@ -173,7 +175,12 @@ class ManualClock:
         return self._alarms.add(at, ring)
 
     def advance(self, seconds: float) -> None:
-        self._move(self._now + int(seconds * SECOND))
+        self._move(self._after(seconds))
+
+    def _after(self, seconds: float) -> int:
+        if not 0 <= seconds < math.inf:
+            raise InvalidArgumentError(f"Time is moved forward, not by {seconds} seconds")
+        return self._now + int(seconds * SECOND)
 
     def _move(self, until: int) -> None:
         while (at := self._alarms.next_at()) <= until:
@@ -189,7 +196,7 @@ class ManualClock:
         At each alarm the loop gets its turns before time goes on, so that a listener that is woken at one moment acts
         at that moment, not at the end.
         """
-        until = self._now + int(seconds * SECOND)
+        until = self._after(seconds)
         await turns()
         while (at := self._alarms.next_at()) <= until:
             self._move(max(at, self._now))

@@ -40,6 +40,11 @@ class LeaseOrigins:
     def find(self, subscription: int, stamp: int) -> LeaseOrigin | None:
         return self._stamps.get(subscription, {}).get(stamp)
 
+    def forget(self, deliveries: Sequence[Delivery]) -> None:
+        """Nobody has them, although they are leased."""
+        for each in deliveries:
+            self._stamps.get(each.subscription, {}).pop(each.stamp, None)
+
     def replace(self, subscription: int, old: int, new: int) -> None:
         """A lease goes on under another stamp."""
         origin = self.find(subscription, old)

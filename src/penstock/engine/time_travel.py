@@ -24,13 +24,14 @@ from penstock.engine.commands import housekeep
 from penstock.engine.engine import Engine
 from penstock.engine.loop import EngineLoop
 from penstock.engine.namespaces import DOCUMENTS, NamespaceClock
-from penstock.errors import FailedPreconditionError, PenstockError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
 
 PATIENCE_SECONDS = 0.25  # real ones, for whoever was given messages at a stop, before time goes on
 STOP_SECONDS_MAX = 10.0  # real ones, for one stop, however much is still being done
 IDLE_SECONDS = 0.05  # real ones, without anything happening, before an automatic clock is moved
 EXTENSION_SECONDS = 3600.0  # for how long connected consumers extend a lease: what the client libraries do
 STOPS_MAX = 100_000  # in one advance
+EARLIEST, LATEST = 365 * 86400 * SECOND, 84_006 * 86400 * SECOND  # 1971 and 2200: what lasts ends within 64 bits
 
 RUNNING, FROZEN, AUTOMATIC, SHARED = "running", "frozen", "automatic", "shared"
 
@@ -64,6 +65,7 @@ class TimeTravel:
         self._automatic: dict[str, asyncio.Task[None]] = {}
         self._kept: dict[str, set[tuple[int, int, int]]] = {}  # deliveries that are not waited for a second time
         self._consumers: dict[tuple[int, str], float] = {}  # connected: subscription and holder -> seconds of a lease
+        self._polled: set[str] = set()  # subscriptions whose last pull found nothing and did not wait
 
     def connect(self, subscription: int, holder: str, lease_seconds: float) -> None:
         """A consumer is there that extends its leases by itself, until `disconnect`; by real time, as it must."""
@@ -71,6 +73,13 @@ class TimeTravel:
 
     def disconnect(self, subscription: int, holder: str) -> None:
         self._consumers.pop((subscription, holder), None)
+
+    def note_poll(self, subscription: str, *, found: bool) -> None:
+        """Who asks and does not wait will ask again: an automatic clock takes it for waiting."""
+        if self._automatic and found:
+            self._polled.discard(subscription)
+        elif self._automatic:
+            self._polled.add(subscription)
 
     # ------------------------------------------------------------------ verbs
 
@@ -84,8 +93,7 @@ class TimeTravel:
     async def freeze(self, namespace: str, at: int | None = None, pace: Pace = PACE) -> Time:
         """Stand still, now or at a later instant; in a namespace without topics, at any."""
         empty = not self._topics(namespace)
-        if not empty:
-            self._check(namespace, at)
+        self._check(namespace, at, may_go_back=empty)
         self._end_automatic(namespace)
         async with self._own(namespace) as clock:
             clock.stand()
@@ -97,13 +105,13 @@ class TimeTravel:
 
     async def advance(self, namespace: str, seconds: float = 0, until: int | None = None, pace: Pace = PACE) -> Time:
         """Move by so many seconds, or to an instant; afterwards the clock runs, stands or skips as it did before."""
-        self._check(namespace, until)
+        self._check(namespace, self._now(namespace) + int(seconds * SECOND) if until is None else until)
         async with self._own(namespace) as clock:
             runs = not clock.stands
+            if until is None:
+                until = clock.now() + int(seconds * SECOND)
             try:
-                await self._move(
-                    namespace, clock, clock.now() + int(seconds * SECOND) if until is None else until, pace
-                )
+                await self._move(namespace, clock, until, pace)
             finally:
                 if runs:
                     clock.run()
@@ -139,7 +147,8 @@ class TimeTravel:
         self._locks.pop(namespace, None)
         if self._engine.own_clocks.pop(namespace, None) is not None:
             self._wake(namespace)
-            await self._loop.run(lambda broker, _: broker.remove_document(DOCUMENTS, namespace))
+            if namespace in self._engine.broker.state.documents.get(DOCUMENTS, {}):  # not where it is moved just now
+                await self._loop.run(lambda broker, _: broker.remove_document(DOCUMENTS, namespace))
 
     def close(self) -> None:
         for namespace in list(self._automatic):
@@ -158,7 +167,8 @@ class TimeTravel:
             try:
                 yield clock
             finally:
-                await self._loop.run(lambda broker, _: broker.put_document(DOCUMENTS, namespace, clock.dump()))
+                if self._engine.own_clocks.get(namespace) is clock:  # or it was forgotten meanwhile
+                    await self._loop.run(lambda broker, _: broker.put_document(DOCUMENTS, namespace, clock.dump()))
 
     def _wake(self, namespace: str) -> None:
         """Whoever waits looks again, and waits on the clock that counts now."""
@@ -170,12 +180,19 @@ class TimeTravel:
         if task is not None:
             task.cancel()
 
-    def _check(self, namespace: str, at: int | None) -> None:
+    def _now(self, namespace: str) -> int:
+        return self._engine.own_clocks.get(namespace, self._engine.clock).now()
+
+    def _check(self, namespace: str, at: int | None, *, may_go_back: bool = False) -> None:
         """What is refused changes nothing: it is looked at first."""
-        ahead = self._engine.own_clocks.get(namespace, self._engine.clock).now() - at if at is not None else 0
-        if ahead > 0:
+        if at is None:
+            return
+        if not EARLIEST <= at <= LATEST:
+            raise InvalidArgumentError("Time can be moved from 1971-01-01 to 2200-01-01")
+        ahead = self._now(namespace) - at
+        if ahead > 0 and not may_go_back:
             raise FailedPreconditionError(
-                f"Time does not go back: {namespace} is {ahead / SECOND:g} seconds ahead of that"
+                f"Time does not go back: {namespace} is {ahead / SECOND:,.3f} seconds ahead of that"
             )
 
     def _topics(self, namespace: str) -> list[Topic]:
@@ -249,6 +266,13 @@ class TimeTravel:
         for seconds, receipts in by_seconds.items():
             broker.extend(now, receipts, seconds, lapsed=True)
 
+    def _next_polled(self, namespace: str, now: int) -> int:
+        """When the next message comes that somebody has asked for; they have to ask again for the one after it."""
+        polled = [each for each in self._subscriptions(namespace) if each.name in self._polled]
+        dues = [due for each in polled if (due := each.timers.next_due()) > now]
+        self._polled.difference_update(each.name for each in polled)
+        return min(dues, default=FOREVER)
+
     def _held(self, namespace: str) -> Iterator[tuple[int, int, int]]:
         """What connected consumers hold: subscription, offset and stamp."""
         connected = {number for number, _ in self._consumers}
@@ -270,7 +294,9 @@ class TimeTravel:
             activity.close()
 
     async def _pause(self, activity: Activity, pace: Pace, kept: set[tuple[int, int, int]]) -> None:
-        """Until all that was given to somebody is answered; who makes no progress for a while is not waited for."""
+        """Until all that was given to somebody is answered; who makes no progress for a while is not waited for, nor
+        what comes back again and again."""
+        activity.begin_stop()
         time = asyncio.get_running_loop().time
         end = time() + STOP_SECONDS_MAX
         await turns()
@@ -289,7 +315,7 @@ class TimeTravel:
                     seen = activity.count
                     continue
                 clock = self._engine.own_clocks[namespace]
-                due = clock.next_alarm()
+                due = min(clock.next_alarm(), self._next_polled(namespace, clock.now()))
                 if due < FOREVER and not any(self._held(namespace)):
                     try:
                         async with self._own(namespace):

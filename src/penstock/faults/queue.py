@@ -240,6 +240,7 @@ class FaultyQueue:
         if effect == "drop":
             if options.get("lease_seconds") == ENDLESS:  # nobody would ever give it back
                 self._expire(receipts)
+            self._queue.engine.lease_origins.forget(deliveries)  # or one that comes back under its name holds them
             raise LostReplyError()
         if effect == "expire":
             self._expire(receipts)

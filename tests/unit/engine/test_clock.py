@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock import ManualClock, SystemClock
 from penstock.broker.model import SECOND
 from penstock.engine.clock import STRETCH_SECONDS, sleep_until
+from penstock.errors import InvalidArgumentError
 from tests.unit.engine.virtual import run
 
 
@@ -165,6 +166,17 @@ def test_the_manual_clock_does_as_the_systems() -> None:
         clock.advance(0.1)
         machine.run(0.1)
         assert (clock.now(), clock.wall()) == (machine.clock.now(), machine.clock.wall())
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_the_manual_clock_is_moved_forward_alone(seconds: float) -> None:
+    clock = ManualClock()
+    before = clock.now()
+    with pytest.raises(InvalidArgumentError, match="Time is moved forward"):
+        clock.advance(seconds)
+    with pytest.raises(InvalidArgumentError, match="Time is moved forward"):
+        asyncio.run(clock.pass_by(seconds))
+    assert clock.now() == before
 
 
 def test_a_long_alarm_looks_at_the_clock_on_its_way() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from penstock import (
     Draft,
     FailedPreconditionError,
+    InvalidArgumentError,
     Limits,
     SubscriptionOptions,
     TopicOptions,
@@ -135,6 +137,42 @@ async def test_time_does_not_go_back(queue: AsyncMessageQueue) -> None:
             await moved
     assert queue.clock_of(TOPIC).now() >= now
     assert (await queue.time.freeze(P, now + SECOND)).now == now + SECOND
+
+
+@story
+async def test_time_has_bounds_and_what_is_beyond_them_changes_nothing(queue: AsyncMessageQueue) -> None:
+    """64 bits of nanoseconds end in 2262, and what lasts is to end before that."""
+    await queue.time.freeze(P)
+    now = queue.clock_of(TOPIC).now()
+    for moved in (
+        queue.time.freeze(P, 2**63 - 1),
+        queue.time.freeze("new", 0),
+        queue.time.advance(P, until=300 * 366 * 86400 * SECOND),
+        queue.time.advance(P, 200 * 366 * 86400),
+    ):
+        with pytest.raises(InvalidArgumentError, match="Time can be moved from 1971-01-01 to 2200-01-01"):
+            await moved
+    assert queue.clock_of(TOPIC).now() == now
+    latest = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp()) * SECOND
+    await queue.time.advance(P, until=latest)
+    await queue.publish(TOPIC, [Draft(b"m", delay_seconds=600)])
+    await queue.time.freeze("new", int(datetime(1971, 1, 1, tzinfo=UTC).timestamp()) * SECOND)
+
+
+@story
+async def test_a_namespace_may_be_forgotten_while_its_time_is_moved(queue: AsyncMessageQueue) -> None:
+    (number,) = [each.number for each in await queue.subscriptions(TOPIC)]
+    queue.time.connect(number, "stream", 10)
+    await queue.publish(TOPIC, [Draft(b"m")])
+    await queue.pull(SUB, 1, holder="stream")
+    moving = asyncio.create_task(queue.time.advance(P, 60, pace=Pace(patience_seconds=5)))
+    await asyncio.sleep(1)
+    assert not moving.done()
+    await queue.delete_topic(TOPIC)
+    await queue.time.forget(P)
+    await moving
+    assert await queue.documents("clocks") == {}, "or a server that is started again would have it"
+    assert (await queue.time.show(P)).mode == "shared"
 
 
 @story
@@ -274,6 +312,31 @@ async def test_who_was_given_a_message_has_time_to_answer_before_time_goes_on(qu
 
 
 @story
+async def test_what_is_returned_and_delivered_at_once_again_and_again_does_not_stop_time(
+    queue: AsyncMessageQueue,
+) -> None:
+    seen = list[int]()
+
+    async def consume() -> None:
+        while True:
+            for delivery in await queue.pull(SUB, 1, wait_seconds=10_000):
+                seen.append(queue.clock_of(TOPIC).now())
+                await asyncio.sleep(0.01)
+                await queue.nack([delivery.receipt])
+
+    consumer = asyncio.create_task(consume())
+    await queue.time.freeze(P)
+    await queue.publish(TOPIC, [Draft(b"poison")])
+    real = queue.clock.now()
+    await queue.time.advance(P, 3600)
+    assert queue.clock.now() - real < SECOND, "it would have been 10 seconds at every stop"
+    assert len(seen) >= 10
+    await asyncio.sleep(1)
+    assert seen[-1] - seen[0] == 3600 * SECOND
+    consumer.cancel()
+
+
+@story
 async def test_time_that_skips_by_itself_goes_to_what_somebody_waits_for(queue: AsyncMessageQueue) -> None:
     await queue.time.automate(P)
     began = queue.clock_of(TOPIC).now()
@@ -286,6 +349,22 @@ async def test_time_that_skips_by_itself_goes_to_what_somebody_waits_for(queue: 
     await queue.time.freeze(P)
     await queue.publish(TOPIC, [Draft(b"never", delay_seconds=1)])
     assert await data_of(queue, SUB, wait_seconds=5) == []
+
+
+@story
+async def test_who_asks_without_waiting_is_taken_for_waiting_until_something_is_found(queue: AsyncMessageQueue) -> None:
+    await queue.time.automate(P)
+    began = queue.clock_of(TOPIC).now()
+    await queue.publish(TOPIC, [Draft(b"later", delay_seconds=60)])
+    assert await data_of(queue, SUB) == []
+    await asyncio.sleep(10)
+    assert queue.clock_of(TOPIC).now() == began + 60 * SECOND
+    assert await data_of(queue, SUB) == [b"later"]
+    await asyncio.sleep(10)
+    assert queue.clock_of(TOPIC).now() == began + 60 * SECOND, "whoever has it may be busy with it"
+    await queue.publish(TOPIC, [Draft(b"last", delay_seconds=5)])
+    await asyncio.sleep(10)
+    assert queue.clock_of(TOPIC).now() == began + 60 * SECOND, "nobody has asked again"
 
 
 @story
