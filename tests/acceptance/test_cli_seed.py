@@ -50,6 +50,7 @@ def test_a_file_is_planned_made_and_written_again(command: CommandLine, file: Pa
         "created\ttopic\tprojects/shop/topics/orders\t",
         "created\tqueue\tprojects/shop/topics/jobs\t",
         "created\tsubscription\tprojects/shop/subscriptions/billing\t",
+        "published\tmessages\t1\t",
     ]
     assert command("topics", "ls").lines == []
     assert command("seed", str(file)).lines == planned.lines
@@ -105,6 +106,8 @@ def test_a_server_that_takes_long_is_waited_for_with_a_bar(file: Path, tmp_path:
         ('topic = "orders"', 'topic = "ordres"', "line 9: There is no topic projects/shop/topics/ordres"),
         ("https://", "ftp://", "line 11: Unsupported push_endpoint: it is not an http or https URL."),
         ("[[queues]]", "[[queue]]", "line 14: There is no such part"),
+        ("= 30", '= "soon"', "line 10: ack_deadline_seconds must be a number of seconds"),
+        ('"https://', '5 # "', "line 11: Not as Pub/Sub has it: push_config.push_endpoint has a value of another kind"),
     ],
 )
 def test_a_wrong_file_names_the_line_and_changes_nothing(
@@ -118,7 +121,12 @@ def test_a_wrong_file_names_the_line_and_changes_nothing(
 def test_variables_are_read_where_they_are_asked_for(command: CommandLine) -> None:
     variables = {"PUBSUB_PROJECT1": "company-dev,invoices:invoice-calculator"}
     assert len(command("seed", "env", **variables).lines) == 2
-    assert command("seed", "env").lines == []
+    nothing = command("seed", "env")
+    assert (nothing.out, nothing.err.count("\n")) == ("", 1)
+    assert "There is nothing to seed in the environment" in nothing.err
+    assert "PUBSUB_PROJECT2 is not read" in command("seed", "-", stdin="PUBSUB_PROJECT2=p,t\n").err
+    given = '[{"project": "p", "topic": "list"}]'
+    assert command("seed", "-", stdin=given).lines == ["created\ttopic\tprojects/p/topics/list\t"]
     assert command.refused("seed", "env", code=2, PUBSUB_PROJECT1="x").startswith("PUBSUB_PROJECT1: expected PROJECT")
 
 

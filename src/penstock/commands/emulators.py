@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.seeding.conventions import ACCOUNTS
 from penstock.settings import DOORS, Settings, load_settings, secret_in_file
 
 if TYPE_CHECKING:
     from penstock.seeding.source import Source
 
-ACCOUNTS = "AZURITE_ACCOUNTS"
 STOP_SECONDS = 0.5
 PUBSUB_PORT, READY_PORT, BLOB_PORT, TABLE_PORT = 8681, 8682, 10000, 10002
 

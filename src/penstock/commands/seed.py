@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.commands.exits import PARTLY_DONE, WrongUsageError
+from penstock.commands.exits import PARTLY_DONE, WrongUsageError, complain
 from penstock.commands.output import Column, count, write
 from penstock.commands.progress import waiting
 from penstock.commands.questions import ask
@@ -52,7 +52,10 @@ def seed(
     elif file is None:
         raise WrongUsageError("Give the FILE to seed from, or --from-server")
     else:
-        outcome = _apply(session, _read(file), update=update, dry_run=dry_run)
+        source = _read(file)
+        for note in source.notes:
+            complain(note)
+        outcome = _apply(session, source, update=update, dry_run=dry_run)
         _show(session, outcome)
         if outcome["conflicts"]:
             raise typer.Exit(PARTLY_DONE)
@@ -83,17 +86,19 @@ def _show(session: Session, outcome: Mapping[str, Any]) -> None:
     if session.output.json:
         session.output.line(outcome)
         return
-    session.output.table(_rows(outcome), COLUMNS)
+    session.output.table(_rows(outcome, on_terminal=session.output.terminal), COLUMNS)
     if session.output.terminal:
         numbers = [f"{count(len(outcome[name]))} {said}" for name, said in LISTS.items()]
         numbers += [f"{count(len(outcome['unchanged']))} unchanged", f"{count(outcome['messages'])} messages published"]
         print(f"{'A dry run: ' if outcome['dry_run'] else ''}{', '.join(numbers)}.")
 
 
-def _rows(outcome: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows(outcome: Mapping[str, Any], *, on_terminal: bool) -> Iterator[dict[str, Any]]:
     for name, said in LISTS.items():
         for each in outcome[name]:
             yield {"reason": "", **each, "what": said}
+    if outcome["messages"] and not on_terminal:  # where a sentence has their number
+        yield {"what": "published", "kind": "messages", "name": outcome["messages"], "reason": ""}
 
 
 def _write(session: Session, file: str, yes: bool) -> None:

@@ -56,6 +56,8 @@ def run_server(
         for sentence in stray_variables(environment):
             log.warning("%s", sentence)
         seed = read_seed_of(settings, environment)
+        for sentence in seed.notes if seed is not None else ():
+            log.warning("%s", sentence)
         before()
     except InvalidArgumentError as error:
         print(f"penstock: {escape_controls(error.message)}", file=sys.stderr)

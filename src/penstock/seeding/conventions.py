@@ -20,6 +20,8 @@ from penstock.seeding.topology import Place, SeedError
 
 NUMBERED, ANY = "PUBSUB_PROJECT", "PUBSUB_PROJECT_"
 PUSH = "PUBSUB_PUSHENDPOINT_"
+ACCOUNTS = "AZURITE_ACCOUNTS"  # what the Azure door reads
+PROJECT_ID = "PUBSUB_PROJECT_ID"  # what gcloud has programs set: no topics, but the project of clients
 EXPECTED = "expected PROJECT,TOPIC1,TOPIC2:SUBSCRIPTION1:SUBSCRIPTION2"
 
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -32,6 +34,7 @@ class Builder:
 
     def __init__(self, label: str) -> None:
         self.label = label
+        self.notes: list[str] = []
         self._topics: dict[tuple[str, str], dict[str, Any]] = {}
         self._subscriptions: dict[tuple[str, str], dict[str, Any]] = {}
         self._origins: dict[Place, str] = {}
@@ -55,7 +58,7 @@ class Builder:
 
     def source(self) -> Source:
         document = {"topics": list(self._topics.values()), "subscriptions": list(self._subscriptions.values())}
-        return Source(self.label, document, self._origins)
+        return Source(self.label, document, self._origins, self.notes)
 
 
 def _sorted_out(fields: Mapping[str, Any], ours: Iterable[str]) -> dict[str, Any]:
@@ -86,7 +89,31 @@ def from_variables(variables: Mapping[str, str], label: str) -> Source:
         _read_project(builder, name, value, variables)
     if variables.get("PUBSUB_TOPIC"):
         _read_pairs(builder, variables)
+    builder.notes = _notes(variables, label)
     return builder.source()
+
+
+def _notes(variables: Mapping[str, str], label: str) -> list[str]:
+    """What looks as if it should be read, and is not."""
+    read = {name for name, _ in _projects(variables)} | {ACCOUNTS, f"{ACCOUNTS}_FILE", PROJECT_ID}
+    if variables.get("PUBSUB_TOPIC"):
+        read.add(NUMBERED)
+    alike = [name for name in sorted(variables) if name.startswith((NUMBERED, "AZURITE_ACC")) and name not in read]
+    notes = [f"{name} is not read: {_why_not(name)}" for name in alike]
+    if not notes and not names_topics(variables) and not variables.keys() & {ACCOUNTS, f"{ACCOUNTS}_FILE"}:
+        notes.append(f"There is nothing to seed in {label}: it has no {NUMBERED}1=PROJECT,TOPIC:SUBSCRIPTION")
+    return notes
+
+
+def _why_not(name: str) -> str:
+    number = name.removeprefix(NUMBERED)
+    if not name.startswith(NUMBERED):
+        return f"accounts are in {ACCOUNTS}"
+    if not number:
+        return f"PUBSUB_TOPIC names its topics, or it is {NUMBERED}1"
+    if number.isdigit():
+        return f"the numbers begin with 1, and none may be missing or empty before {number}"
+    return f"it is {NUMBERED}1, {NUMBERED}2 and so on, or {ANY}NAME"
 
 
 def _projects(variables: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -94,7 +121,8 @@ def _projects(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     while (name := f"{NUMBERED}{len(found) + 1}") in variables and variables[name].strip():
         found.append((name, variables[name]))
-    return found + [(name, variables[name]) for name in sorted(variables) if name.startswith(ANY)]
+    others = [name for name in sorted(variables) if name.startswith(ANY)]
+    return found + [(name, variables[name]) for name in others if name != PROJECT_ID or "," in variables[name]]
 
 
 def _read_project(builder: Builder, variable: str, value: str, variables: Mapping[str, str]) -> None:

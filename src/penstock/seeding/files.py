@@ -25,6 +25,11 @@ CONFIG, CONFIG_DEFAULT = "PUBSUBC_CONFIG", "/etc/pubsubc/config.json"
 BYTES_MAX = 16 << 20
 
 _TOML_LINE = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
+_SUFFIXES = {".toml": ".toml", ".json": ".json", ".env": ".env", ".yaml": ".yaml", ".yml": ".yaml"}
+_BEGINS = {  # a table of TOML begins with [name] or [[name]], a key of ours is in small letters
+    ".json": re.compile(r"\s*(?:\{|\[\s*[{\]])"),
+    ".env": re.compile(r"(?:\s|#[^\n]*\n)*(?:export\s+)?[A-Z][A-Z0-9]*_\w*="),
+}
 _VARIABLE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)=(.*)")
 
 
@@ -32,7 +37,7 @@ def read_seed(where: str, environment: Mapping[str, str]) -> Source:
     """SeedError says what cannot be read, with its line."""
     if where == ENVIRONMENT:
         return read_environment(environment)
-    return read_text(_content(where), where)
+    return read_text(_content(where), where if where != STANDARD_INPUT else "standard input")
 
 
 def find_seed(environment: Mapping[str, str]) -> str | None:
@@ -59,13 +64,12 @@ def _config(environment: Mapping[str, str]) -> str:
 
 
 def read_text(text: str, label: str) -> Source:
-    suffix = Path(label).suffix or Path(label).name
-    if suffix in (".yaml", ".yml"):
+    form = _form(text, label)
+    if form == ".yaml":
         raise SeedError(f"{label}: YAML is not read; write it as TOML or JSON")
-    if suffix == ".env":
+    if form == ".env":
         return from_variables(_variables(text, label), label)
-    is_json = suffix == ".json" or (suffix != ".toml" and text.lstrip()[:1] == "{")
-    content, lines = _json(text, label) if is_json else _toml(text, label)
+    content, lines = _json(text, label) if form == ".json" else _toml(text, label)
     foreign = Foreign(label, lines).read(content)
     if foreign is not None:
         return foreign
@@ -77,6 +81,14 @@ def read_text(text: str, label: str) -> Source:
     except SeedError as error:
         raise source.explained(error) from None
     return source
+
+
+def _form(text: str, label: str) -> str:
+    """By the ending of the file's name; without one of those, by how it begins."""
+    suffix = Path(label).suffix or Path(label).name
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    return next((form for form, begins in _BEGINS.items() if begins.match(text)), ".toml")
 
 
 def _content(path: str) -> str:
@@ -104,8 +116,8 @@ def _toml(text: str, label: str) -> tuple[Any, Lines]:
         return tomllib.loads(text), toml_lines(text)
     except tomllib.TOMLDecodeError as error:
         found = _TOML_LINE.fullmatch(str(error))
-        line, reason = (f", line {found[2]}", found[1]) if found else ("", str(error))
-        raise SeedError(f"{label}{line}: not valid TOML: {reason}") from None
+        line, reason = (int(found[2]), found[1]) if found else (_last_line(text), str(error))
+        raise SeedError(f"{label}, line {line}: not valid TOML: {reason}") from None
 
 
 def _json(text: str, label: str) -> tuple[Any, Lines]:
@@ -116,10 +128,14 @@ def _json(text: str, label: str) -> tuple[Any, Lines]:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        reason = f"{label}, line {error.lineno}: not valid JSON: {error.msg}"
+        reason = f"{label}, line {min(error.lineno, _last_line(text))}: not valid JSON: {error.msg}"
     except RecursionError:
         pass
     raise SeedError(reason)
+
+
+def _last_line(text: str) -> int:
+    return text.rstrip().count("\n") + 1
 
 
 def _variables(text: str, label: str) -> dict[str, str]:

@@ -81,9 +81,13 @@ def default_options(*, ordering: bool, exactly_once: bool) -> SubscriptionOption
 
 
 def check_parts(document: Mapping[str, Any]) -> None:
-    for key in document:
+    for key, value in document.items():
         if key not in (*PARTS, "project"):
             raise SeedError.at((key,), f"There is no such part; a topology has project, {', '.join(PARTS)}")
+        if key in PARTS and not isinstance(value, list):
+            raise SeedError.at((key,), f"{key} must be a list; in TOML: [[{key}]]")
+    if "project" in document:
+        _check_project(document["project"], ("project",))
 
 
 @contextmanager
@@ -93,6 +97,8 @@ def at(place: Place) -> Iterator[None]:
         yield
     except SeedError:
         raise
+    except o.NotOfKindError as error:
+        raise SeedError.at(place, error.plain) from None
     except PenstockError as error:
         raise SeedError.at(place, error.message) from None
 
@@ -215,10 +221,7 @@ class Reader:
         return replace(options, extras=extras), names
 
     def _project(self, given: Mapping[str, Any], default: str, place: Place) -> str:
-        project = given.get("project", default)
-        if not isinstance(project, str) or not project or "/" in project or not project.isprintable():
-            raise SeedError.at((*place, "project"), "A project is a name without slashes")
-        return project
+        return _check_project(given.get("project", default), (*place, "project"))
 
     def _name(self, given: Mapping[str, Any], kind: str, project: str, place: Place, key: str = "name") -> str:
         name = given.get(key)
@@ -233,11 +236,14 @@ class Reader:
 # ---------------------------------------------------------------------- values
 
 
+def _check_project(project: object, place: Place) -> str:
+    if not isinstance(project, str) or not project or "/" in project or not project.isprintable():
+        raise SeedError.at(place, "A project is a name without slashes")
+    return project
+
+
 def _items(document: Mapping[str, Any], part: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    items = document.get(part, [])
-    if not isinstance(items, list):
-        raise SeedError.at((part,), f"{part} must be a list; in TOML: [[{part}]]")
-    for number, each in enumerate(items):
+    for number, each in enumerate(document.get(part, [])):
         yield (part, number), _table(each, (part, number))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from penstock.seeding.topology import Place, SeedError, shown_place
@@ -16,6 +16,7 @@ class Source(NamedTuple):
     label: str  # the file, or what else it was read from
     document: Mapping[str, Any]
     origins: Mapping[Place, str]  # "seed.toml, line 12", or the name of a variable
+    notes: Sequence[str] = ()  # what it has and nobody reads
 
     def explain(self, place: Place, reason: str) -> str:
         """One sentence about what is wrong, with the line where it stands."""

@@ -263,6 +263,12 @@ def test_a_wrong_variable_is_named(variables: dict[str, str], sentence: str) -> 
         ("s.json", '{"projects": [\n{"topics": []}]}', "s.json, line 2: name is needed, as text"),
         ("pubsub.yml", "topics:\n  - name: t\n", "pubsub.yml: YAML is not read; write it as TOML or JSON"),
         (".env", "PUBSUB_PROJECT1=p,t\nnonsense\n", ".env, line 2: expected NAME=value"),
+        ("s.toml", '[[topics]]\nname = "a"\nmessages = ["a",\n\n', "s.toml, line 3: not valid TOML: "),
+        ("s.json", '{"topics": [\n{"name": "a"}\n', "s.json, line 2: not valid JSON: "),
+        ("s.toml", "\nproject = 5\n", "s.toml, line 2: A project is a name without slashes"),
+        ("s.json", '{"topics": [],\n"project": 5}', "s.json, line 2: A project is a name without slashes"),
+        ("s.toml", "\ntopics = 5\n", "s.toml, line 2: topics must be a list; in TOML: [[topics]]"),
+        ("standard input", '[{"project": "p",\n"topic": 5}]', "standard input, line 2: topic is needed, as text"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_its_line(name: str, text: str, sentence: str) -> None:
@@ -270,6 +276,45 @@ def test_a_file_that_cannot_be_read_says_its_line(name: str, text: str, sentence
         read_text(text, name)
     assert refused.value.message.startswith(sentence)
     assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[[topics]]\nproject = "p"\nname = "t"\n[[subscriptions]]\nproject = "p"\nname = "s"\ntopic = "t"\n',
+        '\n {"project": "p", "topics": [{"name": "t", "subscriptions": ["s"]}]}',
+        '[ {"project": "p", "topic": "t", "subscriptions": ["s"]}]',
+        '[\n{"project": "p", "topic": "t", "subscriptions": ["s"]}]',
+        '[[subscription]]\nproject = "p"\ntopic = "t"\nsubscription = "s"\n',
+        "PUBSUB_PROJECT1=p,t:s\n",
+        "# ours\n\nexport PUBSUB_PROJECT_a=p,t:s\n",
+    ],
+)
+def test_what_has_no_ending_is_known_by_how_it_begins(text: str) -> None:
+    read = read_text(text, "standard input").document
+    assert [(each["project"], each["name"]) for each in read["topics"]] == [("p", "t")]
+    assert [(each["project"], each["name"]) for each in read["subscriptions"]] == [("p", "s")]
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({"PATH": "/bin"}, "There is nothing to seed in the environment: it has no PUBSUB_PROJECT1="),
+        ({"PUBSUB_PROJECT2": "p,t"}, "PUBSUB_PROJECT2 is not read: the numbers begin with 1, and none may be missing"),
+        ({"PUBSUB_PROJECT": "p,t"}, "PUBSUB_PROJECT is not read: PUBSUB_TOPIC names its topics, or it is PUBSUB_PROJ"),
+        ({"PUBSUB_PROJECTS": "p,t"}, "PUBSUB_PROJECTS is not read: it is PUBSUB_PROJECT1, PUBSUB_PROJECT2 and so on"),
+        ({"PUBSUB_PROJECT1": "p,t", "AZURITE_ACCOUNT": "a:b"}, "AZURITE_ACCOUNT is not read: accounts are in AZURITE_"),
+    ],
+)
+def test_a_variable_that_is_not_read_is_named(variables: dict[str, str], sentence: str) -> None:
+    (note,) = read_environment(variables).notes
+    assert note.startswith(sentence)
+
+
+def test_variables_that_are_read_and_the_project_of_clients_are_not_named() -> None:
+    known = {"PUBSUB_PROJECT1": "p,t", "PUBSUB_PROJECT_ID": "p", "AZURITE_ACCOUNTS": "a:b"}
+    assert read_environment(known).notes == []
+    assert len(read_environment({"PUBSUB_PROJECT_ID": "p", "PUBSUB_TOPIC": "a", "PUBSUB_PROJECT": "p"}).notes) == 0
 
 
 @pytest.mark.parametrize("where", ["", "absent.toml"])

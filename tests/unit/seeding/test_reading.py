@@ -37,7 +37,7 @@ T, S = {"name": "orders"}, {"name": "s", "topic": "orders"}
             {"topics": [{**T, "messages": [{"body": "a"}]}]},
             "messages[0].body: There is no such part of a message: body",
         ),
-        ({"topics": [{**T, "messages": [{"data": 5}]}]}, "messages[0]: data must be a string, not int"),
+        ({"topics": [{**T, "messages": [{"data": 5}]}]}, "messages[0]: data must be text"),
         (
             {"topics": [{**T, "messages": [{"data_base64": "%"}]}]},
             "messages[0]: The data of a message is text, or Base64",

@@ -7,6 +7,7 @@ names of the .proto files; a duration is `"10s"`, a number of seconds, or {"seco
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,8 @@ KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "subscription": (Subscription, OF_SUBSCRIPTIONS),
 }
 _DURATION = "google.protobuf.Duration"
+_FIELD = re.compile(r"Failed to parse (\w+) field")
+_PYTHON = re.compile(r"object|'(?:int|float|str|bool|list|dict|NoneType)'")
 _Revisions = response("ListSchemaRevisionsResponse")
 
 
@@ -119,7 +122,13 @@ def _parsed(kind: Any, given: object) -> Any:
     try:
         return json_format.ParseDict(_with_durations(given, kind.DESCRIPTOR), kind(), descriptor_pool=POOL)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidArgumentError(f"Not as Pub/Sub has it: {str(error).splitlines()[0][:200]}") from None
+        raise InvalidArgumentError(f"Not as Pub/Sub has it: {_plainly(str(error).splitlines()[0][:200])}") from None
+
+
+def _plainly(problem: str) -> str:
+    """Which field it is, where the words for what is wrong with it are those of Python."""
+    fields = _FIELD.findall(problem)
+    return f"{'.'.join(fields)} has a value of another kind" if fields and _PYTHON.search(problem) else problem
 
 
 def _with_durations(given: Any, descriptor: Any) -> Any:

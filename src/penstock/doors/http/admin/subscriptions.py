@@ -19,7 +19,7 @@ from penstock.doors.http.admin.records import Count, Counts, Names, instant, mad
 from penstock.doors.http.admin.topics import Recent, Search, Sort
 from penstock.doors.paging import Page
 from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, full_name, parts_of
-from penstock.engine.options import SUBSCRIPTION
+from penstock.engine.options import SUBSCRIPTION, NotOfKindError
 from penstock.engine.port import SubscriptionMetadata
 from penstock.engine.statistics import SubscriptionStatistics
 from penstock.errors import InvalidArgumentError, NotFoundError
@@ -196,7 +196,10 @@ async def delete_subscription(call: Call[Project, None]) -> None:
 
 
 def _options(project: str, given: dict[str, Any], start: SubscriptionOptions) -> SubscriptionOptions:
-    options = SUBSCRIPTION.read(with_full_names(project, given), start)
+    try:
+        options = SUBSCRIPTION.read(with_full_names(project, given), start)
+    except NotOfKindError as error:
+        raise InvalidArgumentError(error.plain) from None
     policy = given.get("dead_letter_policy")
     if policy and "dead_letter_topic" not in policy and not options.dead_letter_topic:
         raise InvalidArgumentError("dead_letter_policy needs a dead_letter_topic")
