@@ -232,6 +232,15 @@ def test_settle_with_time_that_skips_by_itself(google: Google) -> None:
     assert len(attempts) == 4
 
 
+def test_settle_says_why_an_automatic_clock_stands(google: Google) -> None:
+    """Nobody has asked for the message yet."""
+    google.project.azure_queue_service().create_queue("work").send_message("later", visibility_timeout=7200)
+    google.clock.automatic()
+    said = refused(google.project.settle, seconds=SHORTLY)
+    why = "is automatic, and stands because no client waits or asks for a message; move it by clock.advance:"
+    assert said.splitlines()[0].endswith(f" UTC, {why}")
+
+
 def test_settle_of_some_leaves_the_others_alone(google: Google) -> None:
     google.subscribe().publish("one")
     audit = google.project.subscription("audit")

@@ -196,7 +196,7 @@ class Client:
             connection.request(method, target, headers=self._headers)
         else:
             headers = {**self._headers, "Content-Type": "application/json"}
-            connection.request(method, target, json.dumps(body).encode(), headers)
+            connection.request(method, target, _json(body), headers)
         return connection.getresponse()
 
     def _reaching(self) -> _Reaching:
@@ -222,6 +222,19 @@ class _Reaching:
             raise UnreachableError(f"Cannot reach the server at {self._url}: {reason}") from error
         if isinstance(error, http.client.HTTPException | UnicodeError):
             raise UnreachableError(f"What answers at {self._url} is not a Penstock server") from error
+
+
+def _json(body: object) -> bytes:
+    """What JSON does not have is refused with the name of where it stands."""
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        for name, value in body.items() if isinstance(body, Mapping) else ():
+            with suppress(TypeError, ValueError):
+                json.dumps(value, allow_nan=False)
+                continue
+            raise errors.InvalidArgumentError(f"{name} cannot be sent as JSON: {repr(value)[:100]}") from None
+        raise errors.InvalidArgumentError("The body cannot be sent as JSON") from None
 
 
 def _text(value: object) -> str:

@@ -38,14 +38,20 @@ def _backlog(admin: Client, name: str, wait_seconds: float) -> dict[str, Any] | 
 def report(left: dict[str, Any], clock: dict[str, Any], seconds: float) -> str:
     """What is left, for people."""
     now = datetime.fromisoformat(clock["now"])
-    stands = clock["mode"] in ("frozen", "automatic")
-    time_said = f"the time of the project is {now:%Y-%m-%d %H:%M:%S} UTC{', and stands' if stands else ''}"
-    lines = [f"Not settled after {seconds:g} seconds; {time_said}:"]
+    lines = [f"Not settled after {seconds:g} seconds; the time of the project is {_clock(now)}{_moves(clock)}:"]
     for name, backlog in left.items():
         lines.append(f"  {name.rpartition('/')[2]}")
         lines += [f"    {_line(each, now)}" for each in backlog["messages"]]
         lines += [] if backlog["complete"] else ["    and more"]
     return "\n".join(lines)
+
+
+def _moves(clock: dict[str, Any]) -> str:
+    """Why it stands, if it does."""
+    if clock["mode"] == "automatic":
+        nobody = "stands because no client waits or asks for a message; move it by clock.advance"
+        return f", is automatic, and {nobody if clock['next_due'] is None else 'stands while somebody is busy'}"
+    return ", and stands" if clock["mode"] == "frozen" else ""
 
 
 def _line(each: dict[str, Any], now: datetime) -> str:

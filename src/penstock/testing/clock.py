@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from penstock.admin.client import Client, path_of
+from penstock.errors import InvalidArgumentError
+from penstock.testing.arguments import duration, moment, number
 
 
 class ProjectClock:
@@ -37,16 +39,18 @@ class ProjectClock:
 
     def freeze(self, at: datetime | str | None = None) -> datetime:
         """Time stands still, now or at a later moment; in an empty project, at any."""
-        return self._move("freeze", at=_text(at) if at is not None else None)
+        return self._move("freeze", at=moment(at, "at") if at is not None else None)
 
     def advance(
         self, seconds: float | timedelta | None = None, *, to: datetime | str | None = None, **units: float
     ) -> datetime:
         """Move by seconds, by `minutes=`, `hours=`, `days=` ..., or to a moment; the new time."""
+        by = seconds is not None or bool(units)
+        if by == (to is not None):
+            raise InvalidArgumentError("Give how far to advance, such as 60 or days=1, or where to, one of the two")
         if to is not None:
-            return self._move("advance", to=_text(to))
-        by = seconds if isinstance(seconds, timedelta) else timedelta(seconds=seconds or 0, **units)
-        return self._move("advance", seconds=by.total_seconds())
+            return self._move("advance", to=moment(to, "to"))
+        return self._move("advance", seconds=duration(0 if seconds is None else seconds, units))
 
     def release(self, *, catch_up: bool = False) -> datetime:
         """Time runs on from where it is; with `catch_up` from the server's time on, if it is not ahead of it."""
@@ -54,13 +58,13 @@ class ProjectClock:
 
     def automatic(self, idle_seconds: float | None = None) -> datetime:
         """Time stands, and is moved to the next moment a client waits for whenever nobody is busy."""
-        return self._move("automatic", idle_seconds=idle_seconds)
+        return self._move("automatic", idle_seconds=_given(idle_seconds, "idle_seconds"))
 
     def _move(self, how: str, **body: Any) -> datetime:
-        body |= {"patience_seconds": self.patience_seconds, "extension_seconds": self.extension_seconds}
+        body |= {name: _given(getattr(self, name), name) for name in ("patience_seconds", "extension_seconds")}
         given = {name: value for name, value in body.items() if value is not None}
         return datetime.fromisoformat(self._client.post(f"{self._path}/{how}", given)["now"])
 
 
-def _text(at: datetime | str) -> str:
-    return at if isinstance(at, str) else at.isoformat()
+def _given(value: float | None, name: str) -> float | None:
+    return None if value is None else number(value, name)

@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock.admin.client import Client, path_of
 from penstock.errors import NotFoundError
+from penstock.testing.arguments import number
+from penstock.wording import counted
 
 WAIT_SECONDS = 10.0
 
@@ -33,7 +35,8 @@ class Fault:
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.rule.items())
-        return f"<fault {self.id}: {said}; {self.hits} hits in {self.calls} calls>"
+        known = self._record
+        return f"<fault {self.id}: {said}; {counted(known['hits'], 'hit')} in {counted(known['calls'], 'call')}>"
 
     @property
     def hits(self) -> int:
@@ -58,16 +61,23 @@ class Fault:
         return self._hits
 
     def wait(self, hits: int = 1, seconds: float = WAIT_SECONDS) -> Fault:
-        """Until it has hit so often; an AssertionError if it has not by then."""
-        answer = self._client.get(path_of("faults", self.id, "hits"), at_least=hits, wait_seconds=seconds, page_size=1)
-        assert answer["total"] >= hits, f"{self!r} did not hit {hits} times within {seconds:g} seconds"
+        """Until it has hit so often; an AssertionError if it has not by then, or was removed before."""
+        place, wait = path_of("faults", self.id, "hits"), number(seconds, "seconds")
+        with suppress(NotFoundError):
+            self._client.get(place, at_least=hits, wait_seconds=wait, page_size=1)
+        if self.hits < hits:
+            raise AssertionError(f"{self!r} did not hit {counted(hits, 'time')} within {seconds:g} seconds")
         return self
 
     def remove(self) -> None:
         """Calls that it holds go on. What it counted can still be asked for."""
+        self.keep()
         with suppress(NotFoundError):
-            self._known, self._hits = self._record, self.log
             self._client.delete(path_of("faults", self.id))
+
+    def keep(self) -> None:
+        """Look at what it counted, for the time after its end."""
+        self._known, self._hits = self._record, self.log
 
     @property
     def _record(self) -> dict[str, Any]:
@@ -89,18 +99,20 @@ class Faults:
         """`project`: the one that rules are about if they name none."""
         self._client = client
         self._project = project
+        self._added: list[Fault] = []
 
     def add(self, *, effect: str = "", latency: float | None = None, **rule: Any) -> Fault:
         """A rule: whom it is about (door, verb, project, resource), which calls (nth, every, probability and seed,
         times), and the effect; `error`, `code` and `latency` are effects by themselves.
         """
         if latency is not None:
-            effect, rule["seconds"] = effect or "latency", latency
+            effect, rule["seconds"] = effect or "latency", number(latency, "latency")
         elif rule.get("error") or rule.get("code"):
             effect = effect or "error"
         if self._project:
             rule.setdefault("project", self._project)
-        return Fault(self._client, self._client.post("/faults", {"effect": effect, **rule}))
+        self._added.append(Fault(self._client, self._client.post("/faults", {"effect": effect, **rule})))
+        return self._added[-1]
 
     def __iter__(self) -> Iterator[Fault]:
         found = self._client.pages("/faults", "faults", project=self._project or None)
@@ -108,4 +120,9 @@ class Faults:
 
     def clear(self) -> int:
         """Remove all of them; how many there were."""
+        there = {each.id for each in self} if self._added else set()
+        for each in self._added:
+            if each.id in there:
+                each.keep()
+        self._added.clear()
         return int(self._client.delete("/faults", project=self._project or None)["removed"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from importlib import import_module
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.admin.client import path_of
 from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.testing.arguments import number
 from penstock.testing.backlogs import report, wait_until_settled
 from penstock.testing.clock import ProjectClock
 from penstock.testing.faults import Faults
@@ -146,15 +147,23 @@ class Project:
         return self.server.admin.pages("/subscriptions", "subscriptions", project=self.name)
 
     def settle(self, *subscriptions: str, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait, in real seconds, until every message of these subscriptions, or of all, is done with."""
+        """Wait, in real seconds, until every message of these subscriptions and queues, or of all, is done with."""
         __tracebackhide__ = True  # a failing test shows its own line, not this one
+        chosen, wait = [self._subscription(each) for each in subscriptions], number(seconds, "seconds")
 
-        def names() -> list[str]:
-            return list(subscriptions) or [each["name"] for each in self.subscriptions()]
+        def names() -> Iterable[str]:
+            return chosen or (each["name"] for each in self.subscriptions())
 
-        left = wait_until_settled(self.server.admin, names, seconds)
+        left = wait_until_settled(self.server.admin, names, wait)
         if left:
-            raise AssertionError(report(left, self.clock.show(), seconds))
+            raise AssertionError(report(left, self.clock.show(), wait))
+
+    def _subscription(self, name: object) -> str:
+        """One of this project, by its full or its last name."""
+        if not isinstance(name, str) or isinstance(name, Topic):
+            meant = f"; seconds are given as seconds={name!r}" if isinstance(name, int | float) else ""
+            raise InvalidArgumentError(f"settle takes names of subscriptions, not {str(name)[:100]!r}{meant}")
+        return name if "/" in name else self.subscription(name)
 
     def story(self) -> str:
         """What happened to the messages of this project, for people: the last of each topic."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.admin.client import path_of
 from penstock.errors import UnavailableError
+from penstock.testing.arguments import check_message
 from penstock.testing.deliveries import Delivery, History, histories, history_of
 from penstock.testing.messages import LISTED_MAX, Message, Wanted, check_published, id_of, read_log
 from penstock.wording import counted
@@ -60,6 +61,7 @@ class Topic(Resource):
         times: int | None = None,
     ) -> list[Message]:
         """Messages that were published here: at least one that is like this, or so many as `times` says."""
+        check_message(data, attributes, ordering_key, times)
         log = read_log(self.project.server.admin, self)
         return check_published(self.id, log, Wanted(data, attributes, ordering_key), times)
 

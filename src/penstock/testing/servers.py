@@ -58,7 +58,7 @@ def server(**settings: object) -> Iterator[Server]:
 
     InvalidArgumentError says what is wrong with one.
     """
-    given = checked(settings)
+    given = checked(settings) if settings else {}
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         process, ready = start(Path(folder), os.getpid(), given)
         running = Server(ready)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.errors import InvalidArgumentError
-from penstock.settings import load_settings
 
 # What tests want: every account and project by name, and nothing that takes long to start or is written down.
 SETTINGS: Mapping[str, object] = {
@@ -31,6 +30,8 @@ def flags_of(given: Mapping[str, object]) -> dict[str, object]:
 
 def checked(settings: Mapping[str, object]) -> dict[str, str]:
     """As texts. What is wrong is said here, not by a process that does not start."""
+    from penstock.settings import load_settings
+
     given = {name: _text(value) for name, value in settings.items() if value is not None}
     if "ready_file" in given:
         raise InvalidArgumentError("ready_file: the test kit has one of its own; addresses are at server['http']")
