@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InvalidArgumentError, UnavailableError
-from penstock.testing import server
+from penstock.testing import Server, server, vendors
+
+SECONDS = 60.0  # only a failing test waits so long
 
 
 @pytest.mark.parametrize(
@@ -39,3 +41,39 @@ def test_settings_of_all_kinds(tmp_path: Path) -> None:
         assert folder.is_dir()
         with pytest.raises(UnavailableError, match="This server has no door azure; it has http, pubsub, text"):
             own.project().azure_queue_service()
+
+
+def test_a_publish_that_a_fault_holds_is_done_before_the_project_ends(penstock: Server) -> None:
+    project = penstock.project()
+    publisher, orders = project.google_publisher(), project.topic("orders")
+    publisher.create_topic(name=orders)
+    fault = project.faults.add(door="pubsub", verb="publish", effect="hold")
+    published = publisher.publish(orders, b"one")
+    fault.wait()
+    project.end()
+    assert published.result(SECONDS)
+
+
+def test_a_publish_that_the_client_repeats_later_is_not_cut_off(
+    penstock: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its next attempt may be seconds away: the project does not wait so long, and the client gets an answer."""
+    monkeypatch.setattr(vendors, "CLOSE_SECONDS", 0)
+    project = penstock.project()
+    publisher, orders = project.google_publisher(), project.topic("orders")
+    publisher.create_topic(name=orders)
+    fault = project.faults.add(door="pubsub", verb="publish", error="unavailable")
+    published = publisher.publish(orders, b"one")
+    fault.wait(2, SECONDS)
+    project.end()
+    error = published.exception(SECONDS)
+    assert error is None or "Resource not found" in str(error)
+
+
+def test_a_client_that_the_test_has_stopped_is_no_reason_to_fail(penstock: Server) -> None:
+    project = penstock.project()
+    project.google_publisher().stop()
+    project.google_subscriber().close()
+    project.azure_queue_service().close()
+    project.text_client().close()
+    project.end()

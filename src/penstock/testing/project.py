@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.admin.client import path_of
-from penstock.errors import InvalidArgumentError, UnavailableError
+from penstock.errors import InvalidArgumentError
+from penstock.testing import vendors
 from penstock.testing.arguments import number
 from penstock.testing.backlogs import report, wait_until_settled
 from penstock.testing.clock import ProjectClock
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.text import Client as TextClient
 
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-GOOGLE, AZURE = "google-cloud-pubsub", "azure-storage-queue"  # the packages of the vendors' clients
 
 
 class Project:
@@ -95,27 +94,15 @@ class Project:
 
     def google_publisher(self, **options: Any) -> Any:
         """google.cloud.pubsub_v1.PublisherClient."""
-        transports = _vendor("google.pubsub_v1.services.publisher.transports", GOOGLE)
-        transport = transports.PublisherGrpcTransport(channel=self._channel())
-        client = _vendor("google.cloud.pubsub_v1", GOOGLE).PublisherClient(transport=transport, **options)
-        self._open.callback(client.stop)
-        return client
+        return vendors.google_publisher(self.server["pubsub"], self._open, options)
 
     def google_subscriber(self, **options: Any) -> Any:
         """google.cloud.pubsub_v1.SubscriberClient."""
-        transports = _vendor("google.pubsub_v1.services.subscriber.transports", GOOGLE)
-        transport = transports.SubscriberGrpcTransport(channel=self._channel())
-        client = _vendor("google.cloud.pubsub_v1", GOOGLE).SubscriberClient(transport=transport, **options)
-        self._open.callback(client.close)
-        return client
-
-    def _channel(self) -> Any:
-        return self._open.enter_context(_vendor("grpc", GOOGLE).insecure_channel(self.server["pubsub"]))
+        return vendors.google_subscriber(self.server["pubsub"], self._open, options)
 
     def azure_queue_service(self, **options: Any) -> Any:
         """azure.storage.queue.QueueServiceClient."""
-        kind = _vendor("azure.storage.queue", AZURE).QueueServiceClient
-        return self._open.enter_context(kind.from_connection_string(self.connection_string, **options))
+        return vendors.azure_queue_service(self.connection_string, self._open, options)
 
     def text_client(self) -> TextClient:
         """penstock.text.Client; its queues are named by `text_queue`."""
@@ -168,11 +155,3 @@ class Project:
     def story(self) -> str:
         """What happened to the messages of this project, for people: the last of each topic."""
         return "\n".join(story_of(self))
-
-
-def _vendor(module: str, package: str) -> Any:
-    """A module of a vendor's client, which the test brings along."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise UnavailableError(f"This client needs a package: pip install {package}") from error
