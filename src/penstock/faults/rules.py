@@ -60,6 +60,15 @@ VERBS_OF: dict[str, frozenset[str]] = {
     "expire": frozenset({"pull", "push", "ack", "extend"}),
     "disk_full": frozenset({"publish"}),
 }
+# What clients of a door can ask for: a rule about anything else would wait for ever.
+_MESSAGES, _RESOURCES = frozenset({"publish", "pull", "ack"}), frozenset({"create", "change", "delete"})
+DOOR_VERBS: dict[str, frozenset[str]] = {
+    "pubsub": _MESSAGES | _RESOURCES | {"push", "nack", "extend", "detach", "seek"},
+    "azure": _MESSAGES | _RESOURCES | {"extend", "peek", "purge"},
+    "text": _MESSAGES | {"nack", "create"},
+    "flight": frozenset({"publish", "read", "create", "delete", "seek"}),
+    "http": _MESSAGES | _RESOURCES | {"nack", "extend", "peek", "purge", "read", "seek"},
+}
 UNANSWERED: dict[str, str] = {
     "push": "a push has no caller who could miss the answer; its faults are error, latency, hold, duplicate and expire",
     "text nack": "the text protocol does not answer when a message is returned",
@@ -136,6 +145,8 @@ def _wrong_choice(rule: Rule) -> list[str]:
         wrong.append(f"Give one of nth, every and probability, not {' and '.join(chosen)}")
     if rule.seed is not None and rule.probability is None:
         wrong.append("A seed belongs to a probability")
+    if "/" in rule.project or " " in rule.project or not rule.project.isprintable():
+        wrong.append("A project is a name without slashes and spaces")
     if rule.effect == "latency" and not rule.seconds:
         wrong.append("The effect latency needs seconds, more than 0")
     if rule.effect not in ("latency", "hold") and rule.seconds is not None:
@@ -165,6 +176,11 @@ def _wrong_error(rule: Rule, codes: Mapping[str, Collection[str]]) -> list[str]:
 
 def _wrong_verb(rule: Rule) -> list[str]:
     possible = VERBS_OF.get(rule.effect)
+    verbs = DOOR_VERBS[rule.door] if rule.door is not None else ()
+    if verbs and rule.verb is not None and rule.verb not in verbs:
+        return [f"The {rule.door} door has no verb {rule.verb}; it has {_listed(verbs)}"]
+    if verbs and possible is not None and possible.isdisjoint(verbs):
+        return [f"The effect {rule.effect} is for {_listed(possible)}, which the {rule.door} door does not have"]
     if rule.verb is not None and possible is not None and rule.verb not in possible:
         return [f"The effect {rule.effect} is for {_listed(possible)}, not for {rule.verb}"]
     if rule.verb is not None and not _answered(rule.effect, rule.door, rule.verb):

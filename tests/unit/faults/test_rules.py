@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock import doors
 from penstock.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
 from penstock.faults import faults as module
 from penstock.faults.faults import HITS_KEPT, Faults
-from penstock.faults.rules import ERRORS, Called, Rule, error_of, is_about
+from penstock.faults.queue import DECISIONS
+from penstock.faults.rules import DOOR_VERBS, ERRORS, Called, Rule, error_of, is_about
 
 TOPIC, SUBSCRIPTION = "projects/p/topics/t", "projects/p/subscriptions/s"
 PUBLISH = Called("pubsub", "publish", (TOPIC,), 1)
@@ -137,6 +141,10 @@ def test_expire_hits_once_unless_told_otherwise() -> None:
         (rule("disk_full", verb="ack"), "The effect disk_full is for publish, not for ack"),
         (rule("reorder", verb="publish"), "The effect reorder is for pull, not for publish"),
         (rule("drop", verb="push"), "The effect drop cannot be here: a push has no caller who could miss the answer"),
+        (rule(verb="detach", door="azure"), "The azure door has no verb detach; it has ack, change, create, delete, "),
+        (rule("duplicate", door="flight"), "The effect duplicate is for pull, push, which the flight door does not"),
+        (rule(project="my project"), "A project is a name without slashes and spaces"),
+        (rule(project="projects/p"), "A project is a name without slashes and spaces"),
         (rule(verb="nack", door="text"), "The effect error cannot be here: the text protocol does not answer when"),
     ],
 )
@@ -149,6 +157,17 @@ def test_rules_that_cannot_be(wrong: Rule, sentence: str) -> None:
         assert faults.all() == []
 
     tell(story)
+
+
+@pytest.mark.parametrize("door", DOOR_VERBS)
+def test_the_verbs_of_a_door_are_those_that_it_asks_its_queue_for(door: str) -> None:
+    verbs = {method: {named.verb} for method, named in DECISIONS.items()}
+    verbs |= {"pull": {"pull"}, "lease": {"pull"}, "read": {"read"}}
+    folder = Path(doors.__file__).parent / {"pubsub": "google"}.get(door, door)
+    asked = re.compile(rf"queue\.({'|'.join(verbs)})\b")
+    found = {method for file in folder.rglob("*.py") for method in asked.findall(file.read_text(encoding="utf-8"))}
+    pushes = {"push"} if door == "pubsub" else set[str]()
+    assert set[str]().union(*(verbs[method] for method in found)) | pushes == DOOR_VERBS[door]
 
 
 def test_there_are_so_many_rules_and_hits_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
