@@ -14,10 +14,20 @@ from tests.server_process import ServerProcess
 
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("subscriptions")
     with ServerProcess(folder, "--memory", doors=["http", "azure", "text", "pubsub"]) as server:
-        yield CommandLine(server, folder)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def command(server: ServerProcess) -> CommandLine:
+    return CommandLine(server, server.folder)
+
+
+@pytest.fixture
+def addresses(server: ServerProcess) -> dict[str, str]:
+    return server.addresses
 
 
 @pytest.fixture
@@ -203,6 +213,22 @@ def test_a_project_is_remembered_and_restored(command: CommandLine) -> None:
     assert "not found" in command.refused("projects", "restore", "then", "-y", *project, code=3)
 
 
+def test_receipts_that_are_old_and_words_that_are_none_are_told_apart(command: CommandLine, name: str) -> None:
+    (receipt,) = [each["receipt"] for each in command("pull", name, "-J").records]
+    assert command("subs", "ack", name, receipt).out == "1 done\n"
+    assert command("subs", "ack", name, receipt, code=1).out == "0 done, no longer good: 1\n"
+    done = command("subs", "ack", name, receipt, "garbage", code=1)
+    assert done.out == "0 done, no longer good: 1, no receipt of this subscription: 1\n"
+
+
+@pytest.mark.parametrize("door", ["azure", "pubsub"])
+def test_the_address_of_another_door_is_said_to_be_one(
+    command: CommandLine, addresses: dict[str, str], door: str
+) -> None:
+    said = command.refused("topics", "ls", "--address", addresses[door], code=4)
+    assert said.startswith(f"What listens at http://{addresses[door]} is not the HTTP door of a Penstock server")
+
+
 def test_top_is_live_and_takes_keys(command: CommandLine, name: str) -> None:
     with command.terminal("top", "--every", "100ms", columns=100, lines=30) as terminal:
         terminal.until(r"published .*/s.*delivered")
@@ -210,7 +236,8 @@ def test_top_is_live_and_takes_keys(command: CommandLine, name: str) -> None:
         terminal.type("t")
         terminal.until(r"TOPIC +MESSAGES")
         terminal.type(" ")
-        terminal.until(r"PAUSED")
+        terminal.resize(80, 24)
+        terminal.until(r"PAUSED  q quit .* t subscriptions  space go on")
         terminal.type(" n")
         terminal.until(r"TOPIC")
         terminal.resize(60, 12)
@@ -267,4 +294,4 @@ def test_bad_input_is_one_sentence(
         assert sentence in done.err
         assert done.err.count("\n") == 1
     else:
-        assert done.out == "0 done, 1 receipts no longer good\n"
+        assert done.out == "0 done, no receipt of this subscription: 1\n"

@@ -92,9 +92,10 @@ def test_without_a_terminal_harm_needs_yes(command: CommandLine) -> None:
         (["create", "x", "--retention-bytes", "much"], 2, "--retention-bytes is a number of bytes"),
         (["create", "x", "--label", "x"], 2, "A label is KEY=VALUE, not 'x'"),
         (["show", ""], 2, "A name cannot be empty"),
-        (["ls", "--sort", "colour"], 1, "sort"),
+        (["ls", "--sort", "colour"], 2, "--sort must be bytes"),
+        (["ls", "--address", "127.0.0.1:99999"], 2, "Not an address: 127.0.0.1:99999. Give HOST:PORT"),
         (["ls", "--address", "nowhere"], 4, "Cannot reach the server at http://nowhere"),
-        (["ls", "--address", "http://h:port/"], 1, "Not an address: http://h:port/"),
+        (["ls", "--address", "http://h:port/"], 2, "Not an address: http://h:port/"),
         (["ls", "--context", "absent"], 3, "Context not found: absent; there is none yet"),
     ],
 )

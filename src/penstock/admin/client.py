@@ -116,7 +116,7 @@ class Client:
         for line in self._lines("GET" if body is None else "POST", path, query, body):
             if not line:
                 continue
-            found = json.loads(line)
+            found = self._decoded(line)
             if isinstance(found, dict) and found.keys() == {"error"}:  # what ended the answer after it had begun
                 raise error_of(found["error"]["code"], found["error"]["message"])
             yield found
@@ -145,8 +145,8 @@ class Client:
             connection.close()
             raise
         self._kept.append((connection, time.monotonic()))  # it connects again by itself, if it was closed
-        _check(response, answer)
-        return json.loads(answer) if answer else None
+        self._check(response, answer)
+        return self._decoded(answer) if answer else None
 
     def _take(self) -> http.client.HTTPConnection:
         """One that is kept and fresh, or a new one; nobody else has it until it is kept again."""
@@ -163,7 +163,7 @@ class Client:
             with self._reaching():
                 response = self._ask(connection, method, path, query, body)
                 if response.status >= 400:
-                    _check(response, response.read())
+                    self._check(response, response.read())
             rest = b""
             while part := self._read(response):
                 *lines, rest = (rest + part).split(b"\n")
@@ -199,15 +199,37 @@ class Client:
             connection.request(method, target, _json(body), headers)
         return connection.getresponse()
 
+    def _check(self, response: http.client.HTTPResponse, answer: bytes) -> None:
+        if response.status < 400:
+            return
+        try:
+            error = json.loads(answer)["error"]
+        except (ValueError, KeyError, TypeError):
+            error = None
+        if not isinstance(error, dict) or error.keys() != {"code", "message"}:
+            raise UnreachableError(f"{self._stranger}; it answers {response.status}")
+        raise error_of(response.status, str(error["message"]))
+
+    def _decoded(self, answer: bytes) -> Any:
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise UnreachableError(self._stranger) from None
+
+    @property
+    def _stranger(self) -> str:
+        return f"What listens at {self.url} is not the HTTP door of a Penstock server"
+
     def _reaching(self) -> _Reaching:
-        return _Reaching(self.url)
+        return _Reaching(self.url, self._stranger)
 
 
 class _Reaching:
     """What goes wrong between here and the server, as one error."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, stranger: str) -> None:
         self._url = url
+        self._stranger = stranger
 
     def __enter__(self) -> None:
         pass
@@ -221,7 +243,7 @@ class _Reaching:
             reason = (error.strerror or type(error).__name__).lower()
             raise UnreachableError(f"Cannot reach the server at {self._url}: {reason}") from error
         if isinstance(error, http.client.HTTPException | UnicodeError):
-            raise UnreachableError(f"What answers at {self._url} is not a Penstock server") from error
+            raise UnreachableError(self._stranger) from error
 
 
 def _json(body: object) -> bytes:
@@ -239,13 +261,3 @@ def _json(body: object) -> bytes:
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _check(response: http.client.HTTPResponse, answer: bytes) -> None:
-    if response.status < 400:
-        return
-    try:
-        message = str(json.loads(answer)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        message = ""
-    raise error_of(response.status, message)

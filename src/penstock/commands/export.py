@@ -96,6 +96,8 @@ def _target(file: str) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     part = Path(f"{file}.part")
+    if Path(file).is_dir():
+        raise WrongUsageError(f"Cannot write {file}: it is a folder")
     try:
         out = part.open("wb")
     except OSError as error:

@@ -23,6 +23,7 @@ from penstock.commands.templates import fill, pairs, parse_template, render
 from penstock.commands.times import local_now, seconds
 
 READ_BYTES = 1 << 16
+DAYS_MAX = 365  # of a delay, and of a time to live
 BODY_BYTES_MAX = 16 << 20  # of one message; the server has a lower limit
 
 
@@ -75,11 +76,15 @@ def publish(
     """
     if file and bodies:
         raise WrongUsageError("Give bodies or --file, not both")
+    if bodies and "-" in bodies[1:] + bodies[:-1]:
+        raise WrongUsageError("- is standard input and stands alone: give it without other bodies")
     times = {"delay_seconds": delay, "ttl_seconds": ttl}
-    options = {name: seconds(text, f"--{name[:-8]}") for name, text in times.items() if text is not None}
+    options = {name: _life(text, f"--{name[:-8]}") for name, text in times.items() if text is not None}
     attributes = pairs(attribute, "An attribute")
     found = _bodies(bodies or [], file or [], count, _bytes(delimiter), raw)
-    drafts = (draft(each.body, attributes, each.key or key, options) for each in _keyed(found, _bytes(key_delimiter)))
+    what = "File" if file else "Line" if bodies in (None, [], ["-"]) else "Body"
+    keyed = _keyed(found, _bytes(key_delimiter), what)
+    drafts = (draft(each.body, attributes, each.key or key, options) for each in keyed)
     known = len(bodies or file or []) * count if (bodies and "-" not in bodies) or file else None
     sender = Sender(session, topic, retry_seconds=seconds(retry, "--retry"))
     session.get(path_of("topics", topic))  # a wrong address or name is said at once, and not after the retries
@@ -117,6 +122,13 @@ def _paced(drafts: Iterator[Any], rate: float) -> Iterator[Any]:
         if early > 0:
             never.wait(early)
         yield each
+
+
+def _life(text: str, option: str) -> float:
+    found = seconds(text, option)
+    if found > DAYS_MAX * 86400:
+        raise WrongUsageError(f"{option} is at most {DAYS_MAX}d, not {text[:40]}")
+    return found
 
 
 def _bytes(text: str) -> bytes:
@@ -170,9 +182,9 @@ def _standard_input(delimiter: bytes) -> Iterator[bytes]:
         yield bytes(rest)
 
 
-def _keyed(bodies: Iterator[bytes], delimiter: bytes) -> Iterator[Keyed]:
-    for each in bodies:
+def _keyed(bodies: Iterator[bytes], delimiter: bytes, what: str) -> Iterator[Keyed]:
+    for number, each in enumerate(bodies, 1):
         key, found, body = each.partition(delimiter) if delimiter else (b"", b"", each)
         if delimiter and not found:
-            raise WrongUsageError(f"A line has no {delimiter.decode(errors='replace')!r} after its key")
+            raise WrongUsageError(f"{what} {number} has no {delimiter.decode(errors='replace')!r} after its key")
         yield Keyed(body, key.decode("utf-8", "replace"))

@@ -23,7 +23,7 @@ import typer
 
 from penstock.commands.exits import WrongUsageError
 from penstock.commands.output import Column, Output, Row
-from penstock.errors import UnavailableError
+from penstock.errors import InvalidArgumentError, UnavailableError
 
 if TYPE_CHECKING:
     from penstock.admin.client import Client
@@ -56,6 +56,8 @@ SHARED: dict[str, tuple[Any, object]] = {
     "project": (ProjectOption, None),
     "as_json": (JsonOption, False),
 }
+
+OPTION_OF = {"json": "--where", "sort": "--sort"}  # parameters of the API that have an option's value as it is
 
 # Arguments and options that several commands take.
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Its short name, or projects/P/topics/T.")]
@@ -95,7 +97,10 @@ class Session:
     def client(self) -> Client:
         from penstock.admin.client import Client
 
-        return Client(self.place.address, self.place.token)
+        try:
+            return Client(self.place.address, self.place.token)
+        except InvalidArgumentError as error:
+            raise WrongUsageError(error.message) from None
 
     def table(self, rows: Iterable[Row], columns: Sequence[Column], empty: str = "") -> None:
         if self.output.terminal and not self.output.json:
@@ -162,8 +167,16 @@ def on_server(run: Callable[..., None]) -> Callable[..., None]:
                 if not place.is_guess:
                     raise
                 raise type(error)(f"{error.message}; penstock serve starts a server, --address names one") from None
+            except InvalidArgumentError as error:
+                raise _in_words_of_the_command(error) from None
 
     return _shown_as(command, run, "session", SHARED)
+
+
+def _in_words_of_the_command(error: InvalidArgumentError) -> InvalidArgumentError:
+    """What the server says of a parameter that is an option here."""
+    parameter, must, rest = error.message.partition(" must be ")
+    return WrongUsageError(f"{OPTION_OF[parameter]}{must}{rest}") if must and parameter in OPTION_OF else error
 
 
 def sharing(options: Mapping[str, tuple[Any, object]], name: str, make: Callable[..., Any]) -> Callable[..., Any]:

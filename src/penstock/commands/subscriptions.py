@@ -295,7 +295,9 @@ def extend(
 
 def _settle(session: Session, subscription: str, verb: str, body: dict[str, Any]) -> None:
     answer = session.post(path_of("subscriptions", subscription, verb), body)
-    bad = [*answer.get("stale", []), *answer.get("malformed", [])]
-    session.output.say(f"{answer['settled']} done, {len(bad)} receipts no longer good", answer)
-    if bad:
+    stale, malformed = len(answer["stale"]), len(answer["malformed"])
+    counts = {"no longer good": stale, "no receipt of this subscription": malformed}
+    said = [f"{answer['settled']} done", *(f"{what}: {number}" for what, number in counts.items() if number)]
+    session.output.say(", ".join(said), answer)
+    if stale or malformed:
         raise typer.Exit(FAILED)

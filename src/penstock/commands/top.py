@@ -24,7 +24,7 @@ PAGE = 200
 LEAST_SECONDS = 0.1
 SORTS = {"b": "-backlog", "n": "name", "a": "-oldest", "r": "-rate"}
 TOPIC_SORTS = {"b": "-messages", "n": "name", "a": "-messages", "r": "-rate"}
-HELP = "q quit   b backlog   a age   r rate   n name   t topics, subscriptions   space pause"
+KEYS = "q quit  b backlog  a age  r rate  n name"
 
 SUBSCRIPTIONS = [
     Column("SUBSCRIPTION", "name", resource=True),
@@ -120,8 +120,9 @@ def _screen(session: Session, look: Look, view: View) -> Any:
     head = [Text(line, no_wrap=True, overflow="ellipsis") for line in _head(look.totals)]
     columns = TOPICS if view.topics else SUBSCRIPTIONS
     table = rich_table(look.rows[: max(1, height - len(head) - 4)], columns, session.home)
-    state = "PAUSED   " if view.paused else ""
-    foot = Text(f"{state}{HELP}"[:width], style="dim", no_wrap=True)
+    other, state = "subscriptions" if view.topics else "topics", "PAUSED  " if view.paused else ""
+    keys = f"{KEYS}  t {other}  space {'go on' if view.paused else 'pause'}"
+    foot = Text(f"{state}{keys}"[:width], style="dim", no_wrap=True)
     return Group(*head, Text(""), table, Text(""), foot)
 
 

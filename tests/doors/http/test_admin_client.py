@@ -120,7 +120,10 @@ def test_a_server_that_is_not_there_is_said_so() -> None:
 @pytest.mark.parametrize(
     ("sends", "sentence"),
     [
-        (b"SSH-2.0-OpenSSH\r\n", "is not a Penstock server"),
+        (b"SSH-2.0-OpenSSH\r\n", "is not the HTTP door of a Penstock server$"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "is not the HTTP door of a Penstock server$"),
+        (b"HTTP/1.1 502 X\r\nContent-Length: 2\r\n\r\nno", "is not the HTTP door .*; it answers 502$"),
+        (b'HTTP/1.1 404 X\r\nContent-Length: 9\r\n\r\n{"a": 1} ', "is not the HTTP door .*; it answers 404$"),
         (b"", "ended the connection before its answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "ended the connection before its answer"),
     ],
@@ -136,6 +139,6 @@ def test_something_else_at_the_address_is_said_so(sends: bytes, sentence: str) -
 
         thread = threading.Thread(target=serve)
         thread.start()
-        with pytest.raises(UnreachableError, match=sentence):
-            Client(f"127.0.0.1:{server.getsockname()[1]}").get("/topics")
+        with Client(f"127.0.0.1:{server.getsockname()[1]}") as client, pytest.raises(UnreachableError, match=sentence):
+            client.get("/topics")
         thread.join()
