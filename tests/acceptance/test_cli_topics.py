@@ -41,6 +41,10 @@ def test_names_live_in_a_project(command: CommandLine) -> None:
         "name\tprojects/other/topics/here\n"
     )
     assert command.refused("topics", "show", "here", code=3) == "Topic not found: projects/penstock/topics/here"
+    full = "projects/elsewhere/topics/full"
+    assert command("topics", "create", full, "--project", "p").out == f"{full}\n"
+    (made,) = command("subs", "create", "projects/elsewhere/subscriptions/full", "full", "-P", "p", "-J").records
+    assert made["topic"] == full
 
 
 def test_a_terminal_gets_a_table_in_colour_and_a_question(command: CommandLine) -> None:

@@ -74,16 +74,12 @@ def publish(
       seq 1000 | penstock publish orders -
       penstock publish photos --file a.jpg --file b.jpg -k album
     """
-    if file and bodies:
-        raise WrongUsageError("Give bodies or --file, not both")
-    if bodies and "-" in bodies[1:] + bodies[:-1]:
-        raise WrongUsageError("- is standard input and stands alone: give it without other bodies")
+    _check_sources(bodies or [], file or [])
     times = {"delay_seconds": delay, "ttl_seconds": ttl}
     options = {name: _life(text, f"--{name[:-8]}") for name, text in times.items() if text is not None}
     attributes = pairs(attribute, "An attribute")
     found = _bodies(bodies or [], file or [], count, _bytes(delimiter), raw)
-    what = "File" if file else "Line" if bodies in (None, [], ["-"]) else "Body"
-    keyed = _keyed(found, _bytes(key_delimiter), what)
+    keyed = _keyed(found, _bytes(key_delimiter), "File" if file else "Body" if bodies not in (None, ["-"]) else "Line")
     drafts = (draft(each.body, attributes, each.key or key, options) for each in keyed)
     known = len(bodies or file or []) * count if (bodies and "-" not in bodies) or file else None
     sender = Sender(session, topic, retry_seconds=seconds(retry, "--retry"))
@@ -122,6 +118,13 @@ def _paced(drafts: Iterator[Any], rate: float) -> Iterator[Any]:
         if early > 0:
             never.wait(early)
         yield each
+
+
+def _check_sources(bodies: list[str], files: list[str]) -> None:
+    if files and bodies:
+        raise WrongUsageError("Give bodies or --file, not both")
+    if len(bodies) > 1 and "-" in bodies:
+        raise WrongUsageError("- is standard input and stands alone: give it without other bodies")
 
 
 def _life(text: str, option: str) -> float:

@@ -128,8 +128,10 @@ class Session:
         return self.client.post(path, dict(body or {}), **self.project)
 
     def create(self, path: str, body: Mapping[str, Any]) -> Any:
-        """As `post`, for what names a thing in its body."""
-        return self.client.post(path, self.project | dict(body))
+        """As `post`, for what names a thing in its body; a full name says its project itself."""
+        parts = str(body.get("name", "")).split("/")
+        inside = {"project": parts[1]} if len(parts) == 4 else self.project
+        return self.client.post(path, inside | dict(body))
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         return self.client.patch(path, dict(body), **self.project)

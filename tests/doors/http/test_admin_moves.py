@@ -87,6 +87,7 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(harness: Harness) 
     die(harness, 30)
     harness.do(lambda: harness.queue.publish(DEAD, [Draft(b"no dead letter")]))
     answer = harness.ask("POST", "/moves", {"from": "look", "dry_run": True, "filter": 'attributes.n = "1"'})
+    assert answer.status == 200
     assert answer.json == {
         "would_move": 10,
         "would_leave": 21,

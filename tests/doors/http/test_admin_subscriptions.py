@@ -112,6 +112,7 @@ def test_a_subscription_is_made_shown_changed_and_deleted(admin: Harness) -> Non
         ({"name": "s", "topic": "orders", "start": 1.5}, 400, "start must be a whole number or text"),
         ({"name": "s", "topic": "orders", "options": {"dead_letter_policy": 5}}, 400, "dead_letter_policy must be"),
         ({"name": "s", "topic": "orders", "options": {"labels": []}}, 400, "labels must be"),
+        ({"name": "s", "topic": "orders", "options": {"filter": 5}}, 400, "filter must be text"),
         (
             {"name": "s", "topic": "orders", "options": {"dead_letter_policy": {"max_delivery_attempts": 3}}},
             400,

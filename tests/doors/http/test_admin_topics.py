@@ -123,7 +123,8 @@ def test_a_wrong_query_gets_one_sentence(admin: Harness, query: dict[str, object
         ({"name": 5}, "name must be text"),
         ({"name": ""}, "A name in topics must be a non-empty string"),
         ({"name": "x", "colour": "red"}, "Unknown field: colour"),
-        ({"name": "x", "labels": {"a": 1}}, "labels must be text"),
+        ({"name": "x", "labels": {"a": 1}}, "Each value in labels must be text"),
+        ({"name": "projects/p/topics/x", "project": "q"}, "projects/p/topics/x is not in the project q"),
         ({"name": "x", "retention_seconds": -1}, "retention_seconds must be a number, at least 0"),
         ([], "The body must be an object"),
         (b"{", "The body is not JSON"),
@@ -150,3 +151,17 @@ def test_projects_are_listed_with_what_is_in_them(admin: Harness) -> None:
         {"project": "p", "topics": 1, "subscriptions": 1, "backlog_messages": 3},
         {"project": "penstock", "topics": 0, "subscriptions": 0, "backlog_messages": 0},
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/queues", {"name": "projects/p/topics/x"}),
+        ("/subscriptions", {"name": "projects/p/subscriptions/x", "topic": "projects/q/topics/orders"}),
+    ],
+)
+def test_a_full_name_is_in_the_project_that_the_body_says(admin: Harness, path: str, body: dict[str, str]) -> None:
+    admin.post("/topics", {"name": "orders", "project": "q"})
+    answer = admin.ask("POST", path, body | {"project": "q"})
+    assert (answer.status, answer.sentence) == (400, f"{body['name']} is not in the project q")
+    assert admin.ask("POST", path, body | {"project": "p"}).status == 201

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
+import ssl
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -204,7 +207,7 @@ class Pusher:
         try:
             status = await self._post(delivery)
         except (OSError, DeniedError, CallError) as error:  # TimeoutError is an OSError
-            self._log_once(f"{type(error).__name__}: {error}")
+            self._log_once(trouble_of(error))
             return False
         except Exception as error:  # noqa: BLE001 - a bug met by one message: it goes back, the others go on
             self._log.error("push of %s failed: %s", self._name, where(error))
@@ -230,6 +233,20 @@ class Pusher:
         if trouble != self._logged:
             self._logged = trouble
             self._log.warning("push of %s: %s", self._name, trouble[:200])
+
+
+def trouble_of(error: OSError | DeniedError | CallError) -> str:
+    """Why there was no answer, in plain words."""
+    if isinstance(error, socket.gaierror):
+        return "the name of the endpoint is not known"
+    if isinstance(error, TimeoutError):
+        return "the endpoint gave no answer in time"
+    if isinstance(error, ssl.SSLError):
+        reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or "no connection"
+        return f"TLS with the endpoint failed: {reason.replace('_', ' ').lower()}"
+    if isinstance(error, OSError) and error.errno:
+        return f"the endpoint cannot be reached: {os.strerror(error.errno).lower()}"
+    return str(error)
 
 
 def lanes(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import socket
+import ssl
 from typing import Any, cast
 
 import pytest
 
 from penstock import ManualClock, SubscriptionOptions
 from penstock.doors.google import push
-from penstock.doors.google.push import Plan, Push
+from penstock.doors.google.endpoints import DeniedError
+from penstock.doors.google.push import Plan, Push, trouble_of
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.views import SubscriptionMetadata
 from penstock.journal.memory import MemoryJournal
@@ -61,3 +65,23 @@ def test_a_change_costs_a_look_at_one_subscription(monkeypatch: pytest.MonkeyPat
         await queue.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "the name of the endpoint is not known"),
+        (TimeoutError(), "the endpoint gave no answer in time"),
+        (
+            ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"),
+            "the endpoint cannot be reached: connect",
+        ),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), "TLS with the endpoint failed: "),
+        (ConnectionError("the endpoint gave no HTTP answer"), "the endpoint gave no HTTP answer"),
+        (DeniedError("not allowed"), "not allowed"),
+    ],
+)
+def test_why_there_was_no_answer_is_said_plainly(error: OSError | DeniedError, sentence: str) -> None:
+    said = trouble_of(error)
+    assert said.startswith(sentence)
+    assert not re.search(r"Errno|Error|\[", said)

@@ -11,7 +11,7 @@ import msgspec
 from penstock.doors.consumers import Consumers
 from penstock.doors.decoding import Decoder
 from penstock.doors.port import Condition
-from penstock.doors.resources import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, full_name
+from penstock.doors.resources import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, full_name, parts_of
 from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.engine.statistics import Statistics
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
@@ -145,13 +145,20 @@ class Call(Generic[Q, B]):
 
     def topic(self, name: str | None = None) -> str:
         """The full name of a topic: of the one in the path, or of one that was given otherwise."""
-        return full_name(self.project, TOPICS, self.path["topic"] if name is None else name)
+        return self._full(TOPICS, self.path["topic"] if name is None else name)
 
     def subscription(self, name: str | None = None) -> str:
-        return full_name(self.project, SUBSCRIPTIONS, self.path["subscription"] if name is None else name)
+        return self._full(SUBSCRIPTIONS, self.path["subscription"] if name is None else name)
 
     def snapshot(self, name: str | None = None) -> str:
-        return full_name(self.project, SNAPSHOTS, self.path["snapshot"] if name is None else name)
+        return self._full(SNAPSHOTS, self.path["snapshot"] if name is None else name)
+
+    def _full(self, kind: str, name: str) -> str:
+        """What a body makes is in the project that the body says, however its name is written."""
+        full, said = full_name(self.project, kind, name), getattr(self.body, "project", "")
+        if said and name == getattr(self.body, "name", None) and parts_of(full, kind)[0] != said:
+            raise InvalidArgumentError(f"{full} is not in the project {said}")
+        return full
 
 
 def project_name(text: str) -> str:
@@ -184,4 +191,5 @@ class Route(NamedTuple):
     query: type[msgspec.Struct] = NoQuery
     body: type[msgspec.Struct] | None = None
     status: int = 200
+    dry_answer: type[msgspec.Struct] | None = None  # of a dry run, where that is another record, with 200
     media: str = JSON_TYPE

@@ -80,11 +80,16 @@ def sentence(problem: str, what: str, kind: Any = None) -> str:
         return f"Unknown {what}: {_joined(place, unknown[1])[:200]}"
     if missing := _MISSING.fullmatch(problem):
         return f"The {what} {_joined(place, missing[1])} is missing"
+    if place.endswith("[...]"):
+        place = f"Each value in {place}"
     place = place.replace("[...]", "") or "The body"
     if bound := _BOUND.fullmatch(problem):
         return f"{place} must be {_bounded(bound)}"
     if expected := _KIND.match(problem):
-        return f"{place} must be {' or '.join(_KINDS.get(each.strip(), each) for each in expected['kind'].split('|'))}"
+        kinds = [each.strip() for each in expected["kind"].split("|")]
+        if what == "parameter":  # a query has no way to say it
+            kinds = [each for each in kinds if each != "null"] or kinds
+        return f"{place} must be {' or '.join(_KINDS.get(each, each) for each in kinds)}"
     if problem.startswith("Invalid enum value") and (choices := _choices(kind, place)):
         return f"{place} must be {', '.join(choices[:-1])} or {choices[-1]}"
     return f"{place}: {problem[:1].lower()}{problem[1:]}".replace("`", "")[:300]

@@ -250,17 +250,16 @@ def _shown(seen: Preview) -> PreviewRecord:
     return PreviewRecord(moved, left, dict(seen.by_topic), dict(seen.left), seen.complete)
 
 
-_STARTED = (MoveRecord, PreviewRecord)
-
 ROUTES = (
     Route(
         "POST",
         "/moves",
         start_move,
         "Move messages, or say which.",
-        (MoveRecord, PreviewRecord),
+        MoveRecord,
         body=NewMove,
         status=202,
+        dry_answer=PreviewRecord,
     ),
     Route("GET", "/moves", list_moves, "Moves since the start of the server.", MovePage, Paging),
     Route("GET", "/moves/{id}", show_move, "A move.", MoveRecord),

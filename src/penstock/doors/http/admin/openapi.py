@@ -33,7 +33,9 @@ class Error(msgspec.Struct):
 
 def document(routes: Iterable[Route], version: str, base: str) -> dict[str, Any]:
     routes = tuple(routes)
-    kinds = [kind for route in routes for kind in (*_kinds(route.answer), route.body) if kind is not None]
+    kinds = [
+        kind for route in routes for kind in (*_kinds(route.answer), route.dry_answer, route.body) if kind is not None
+    ]
     _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), Error], ref_template=_REFERENCE)
     paths: dict[str, Any] = {}
     for route in routes:
@@ -70,6 +72,9 @@ def _operation(route: Route) -> dict[str, Any]:
             "default": {"$ref": "#/components/responses/Error"},
         },
     }
+    if route.dry_answer is not None:
+        dry = {"description": "What would be done.", "content": _content(route.dry_answer)}
+        operation["responses"] = {"200": dry, **operation["responses"]}
     if route.body is not None:
         required = not _may_be_empty(route.body)
         operation["requestBody"] = {"required": required, "content": _content(route.body)}

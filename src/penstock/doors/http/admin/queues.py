@@ -11,7 +11,7 @@ from penstock.doors.http.admin.paging import Paging
 from penstock.doors.http.admin.records import Names
 from penstock.doors.http.admin.subscriptions import Backlog, Order, counts_of, is_queue, sorted_page, with_recent
 from penstock.doors.http.admin.topics import Recent, Search, Sort
-from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, TOPICS, full_name, parts_of
+from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, full_name, parts_of
 from penstock.engine.statistics import SubscriptionStatistics
 from penstock.errors import AlreadyExistsError, NotFoundError
 
@@ -76,7 +76,7 @@ async def delete_queue(call: Call[Project, None]) -> None:
 
 def _names(call: Call[Any, Any], name: str) -> tuple[str, str]:
     """The topic and the subscription of a queue; in full, a queue has the name of its topic."""
-    topic = full_name(call.project, TOPICS, name)
+    topic = call.topic(name)
     return topic, full_name(parts_of(topic)[0], SUBSCRIPTIONS, parts_of(topic)[1])
 
 

@@ -69,4 +69,5 @@ def _response(route: Route, answer: object) -> Response:
         return answer
     if answer is None:
         return Response(204, (_FRESH,))
-    return Response(route.status, (JSON, _FRESH), msgspec.json.encode(answer))
+    dry = route.dry_answer is not None and isinstance(answer, route.dry_answer)
+    return Response(200 if dry else route.status, (JSON, _FRESH), msgspec.json.encode(answer))
