@@ -7,7 +7,7 @@ port that answers 501, and one that asks for the impossible is refused with a se
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,12 +15,28 @@ from typing import Annotated, Any
 import typer
 
 from penstock.commands.emulators import BLOB_PORT, TABLE_PORT, accounts_in, only_door
-from penstock.commands.help import print_version
+from penstock.commands.help import print_version_instead
 from penstock.commands.serve import run_server
+from penstock.seeding.conventions import ACCOUNTS
 
 IGNORED = "Accepted; makes no difference here."
 ELSEWHERE = "Accepted; this service is not here, its port answers 501 at the address of --queueHost."
 SERVICES = {"azure_blob": "Blob", "azure": "Queue", "azure_table": "Table"}  # by the name of the door
+# What settings are called on Azurite's command line.
+NAMED = {
+    "host": "--queueHost",
+    "azure_port": "--queuePort",
+    "azure_blob_port": "--blobPort",
+    "azure_table_port": "--tablePort",
+    "azure_keep_alive_seconds": "--queueKeepAliveTimeout",
+    "azure_tls_cert": "--cert",
+    "azure_tls_key": "--key",
+    "data": "--location",
+}
+
+
+def _version(wanted: bool) -> None:
+    print_version_instead(wanted, "Azurite's queue service")
 
 
 def azurite(
@@ -57,7 +73,7 @@ def azurite(
     table_port: Annotated[int | None, typer.Option("--tablePort", metavar="PORT", help=ELSEWHERE)] = None,
     table_keep_alive: Annotated[str | None, typer.Option("--tableKeepAliveTimeout", help=IGNORED)] = None,
     version: Annotated[
-        bool, typer.Option("-v", "--version", is_eager=True, callback=print_version, help="Print the version.")
+        bool, typer.Option("-v", "--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
     ready_file: Annotated[
         str | None, typer.Option("--ready-file", metavar="FILE", help="As in penstock serve.")
@@ -68,10 +84,10 @@ def azurite(
     Accounts come from AZURITE_ACCOUNTS (name:key1[:key2];...), or are the well-known development account.
     """
     flags = partial(settings_of, dict(locals()), os.environ)
-    named = {"host": "--queueHost", "azure_port": "--queuePort"}
-    named |= {"azure_blob_port": "--blobPort", "azure_table_port": "--tablePort"}
     say = partial(announce, "https" if cert else "http")
-    raise typer.Exit(run_server(flags, os.environ, before=partial(_log_to, debug), named=named, announce=say))
+    raise typer.Exit(
+        run_server(flags, os.environ, before=partial(_prepare, debug, cert, key), named=NAMED, announce=say)
+    )
 
 
 def announce(scheme: str, addresses: Mapping[str, str]) -> None:
@@ -83,7 +99,7 @@ def announce(scheme: str, addresses: Mapping[str, str]) -> None:
 
 def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, object]:
     """The settings that Azurite's flags stand for. InvalidArgumentError says what cannot be done."""
-    from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+    from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, read_accounts
     from penstock.errors import InvalidArgumentError
 
     if given["pwd"] is not None:
@@ -96,6 +112,10 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
         raise InvalidArgumentError("--oauth needs --cert and --key: tokens are taken over TLS only")
     # As with Azurite, the development account works at whatever address this command listens on.
     accounts = accounts_in(environment) or f"{DEVELOPMENT_ACCOUNT}:{DEVELOPMENT_KEY}"
+    try:
+        read_accounts(accounts)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(error.message.replace("azure_accounts", ACCOUNTS, 1)) from None
     folder = str(Path(given["location"]) / "penstock-data")
     store: dict[str, object] = {"memory": True} if given["in_memory"] else {"data": folder}
     return {
@@ -122,12 +142,26 @@ def _port(given: Mapping[str, Any], service: str, usual: int) -> object:
     return port if port is not None else usual if host is not None else "off"
 
 
-def _log_to(path: str | None) -> None:
+def _prepare(log_file: str | None, cert: str | None, key: str | None) -> None:
+    """What is wrong with a file is said by the name of its flag."""
     from penstock.errors import InvalidArgumentError
     from penstock.logs import also_log_to
+    from penstock.wire.trust import server_context
+
+    _with_file("--debug: cannot write", log_file, also_log_to)
+    for flag, path in (("--cert", cert), ("--key", key)):
+        _with_file(f"{flag}: cannot read", path, lambda file: Path(file).open("rb").close())
+    try:
+        server_context("azure", cert, key)
+    except InvalidArgumentError:
+        raise InvalidArgumentError("--cert and --key: expected PEM files, and a key that fits") from None
+
+
+def _with_file(wrong: str, path: str | None, use: Callable[[str], object]) -> None:
+    from penstock.errors import InvalidArgumentError
 
     try:
         if path:
-            also_log_to(path)
+            use(path)
     except OSError as error:
-        raise InvalidArgumentError(f"--debug: cannot write {path}: {error.strerror}") from None
+        raise InvalidArgumentError(f"{wrong} {path}: {error.strerror}") from None

@@ -21,6 +21,7 @@ import typer
 from penstock.commands.contexts import contexts_file
 from penstock.commands.emulators import only_door
 from penstock.commands.exits import WrongUsageError
+from penstock.commands.help import print_version_instead
 from penstock.commands.serve import run_server
 from penstock.errors import NotFoundError
 
@@ -41,8 +42,14 @@ _ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]/\s]*))(?::(\d{1,5}))?")
 _ANY = dict.fromkeys(("0.0.0.0", "[::]"), "127.0.0.1")  # noqa: S104 - connected to, not bound
 
 
+def _version(wanted: bool) -> None:
+    print_version_instead(wanted, "gcloud's Pub/Sub emulator")
+
+
 def gcloud(
-    words: Annotated[list[str], typer.Argument(metavar="WORD", help="[beta] emulators pubsub start, or env-init.")],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WORD", help="[beta] emulators pubsub start, or env-init.")
+    ] = None,
     *,
     host_port: Annotated[
         str | None,
@@ -73,6 +80,9 @@ def gcloud(
     format: Annotated[str | None, typer.Option("--format", help=IGNORED)] = None,  # noqa: A002 - named by the flag
     impersonate: Annotated[str | None, typer.Option("--impersonate-service-account", help=IGNORED)] = None,
     trace_token: Annotated[str | None, typer.Option("--trace-token", help=IGNORED)] = None,
+    version: Annotated[
+        bool, typer.Option("-v", "--version", is_eager=True, callback=_version, help="Print the version.")
+    ] = False,
 ) -> None:
     """Serve Pub/Sub alone, with the command line of gcloud's emulator.
 
@@ -80,7 +90,7 @@ def gcloud(
 
       penstock gcloud beta emulators pubsub start --project=test --host-port=0.0.0.0:8085
     """
-    verb = verb_of(words)
+    verb = verb_of(words or [])
     if flags_file is not None:
         raise WrongUsageError("--flags-file is not supported; give the flags themselves")
     if verb == ENVIRONMENT:
@@ -100,9 +110,9 @@ def verb_of(words: Sequence[str]) -> str:
     plain = [word for word in words if word not in flags]
     path = plain[1:] if plain[:1] in (["alpha"], ["beta"]) else plain
     if path[:2] != ["emulators", "pubsub"] or path[2:3] not in ([START], [ENVIRONMENT]):
+        other = f", and not: {' '.join(['gcloud', *plain])}" if plain else ""
         raise WrongUsageError(
-            "This gcloud is Penstock's: it knows gcloud [beta] emulators pubsub start and env-init, "
-            f"and not: {' '.join(['gcloud', *plain])}"
+            f"This gcloud is Penstock's: it knows gcloud [beta] emulators pubsub start and env-init{other}"
         )
     if flags:
         raise WrongUsageError(f"gcloud emulators pubsub {path[2]} has no flag {flags[0].partition('=')[0]}")

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from inspect import cleandoc
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -178,7 +178,17 @@ def _answer_version(command: Any, args: list[str]) -> None:
 
 def print_version(wanted: bool) -> None:
     if wanted:
-        from penstock.settings import installed_version
+        _say_version("{}")
 
-        print(installed_version())
-        raise typer.Exit
+
+def print_version_instead(wanted: bool, command: str) -> None:
+    """Where Penstock answers to the name of a vendor's command."""
+    if wanted:
+        _say_version(f"Penstock {{}}, in place of {command}")
+
+
+def _say_version(sentence: str) -> NoReturn:
+    from penstock.settings import installed_version
+
+    print(sentence.format(installed_version()))
+    raise typer.Exit

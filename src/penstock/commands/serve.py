@@ -51,7 +51,9 @@ def run_server(
 
     try:
         file = read_config(config) if config else None
-        settings = with_variables(load_settings(flags=flags(), environment=environment, config=file), environment)
+        settings = with_variables(
+            load_settings(flags=flags(), environment=environment, config=file, named=named), environment
+        )
         set_up_logging(settings)
         for sentence in stray_variables(environment):
             log.warning("%s", sentence)

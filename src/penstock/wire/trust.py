@@ -29,8 +29,10 @@ def server_context(
             settings = f"{door}_tls_client_ca"
             context.load_verify_locations(client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
-    except OSError as error:  # an SSLError is one
-        raise InvalidArgumentError(f"{settings} cannot be used: {error}") from None
+    except ssl.SSLError:
+        raise InvalidArgumentError(f"{settings} cannot be used: expected PEM, and a key that fits") from None
+    except OSError as error:
+        raise InvalidArgumentError(f"{settings} cannot be used: {error.strerror}") from None
     return context
 
 

@@ -52,10 +52,10 @@ def test_the_defaults_open_the_queue_alone() -> None:
 
 def test_flags_and_accounts_are_taken_over() -> None:
     given = DEFAULTS | {"in_memory": True, "cert": "c", "key": "k", "oauth": "basic", "silent": True, "queue_port": 0}
-    settings = load_settings(flags=settings_of(given, {"AZURITE_ACCOUNTS": "a:YQ=="}), environment={})
+    settings = load_settings(flags=settings_of(given, {"AZURITE_ACCOUNTS": "abc:YQ=="}), environment={})
     assert (settings.memory, settings.azure.tls_cert, settings.azure.tls_key) == (True, "c", "k")
     assert (settings.azure.oauth, settings.log_level, settings.azure.port) == ("basic", "warning", 0)
-    assert settings.azure.accounts == "a:YQ=="
+    assert settings.azure.accounts == "abc:YQ=="
 
 
 def test_the_ports_of_other_services_are_opened_where_they_are_asked_for() -> None:
@@ -85,10 +85,40 @@ def test_what_cannot_be_done_is_said(changes: dict[str, Any]) -> None:
         settings_of(DEFAULTS | changes, {})
 
 
-@pytest.mark.parametrize("arguments", [["azurite", "--version"], ["azurite", "-v"], ["--version"]])
-def test_the_version_is_printed(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["azurite", "--version"], "Penstock {}, in place of Azurite's queue service"),
+        (["azurite", "-v"], "Penstock {}, in place of Azurite's queue service"),
+        (["gcloud", "--version"], "Penstock {}, in place of gcloud's Pub/Sub emulator"),
+        (["gcloud", "-v"], "Penstock {}, in place of gcloud's Pub/Sub emulator"),
+        (["--version"], "{}"),
+    ],
+)
+def test_the_version_says_whose_it_is(arguments: list[str], told: str) -> None:
     result = CliRunner().invoke(app, arguments)
-    assert (result.exit_code, result.output) == (0, f"{installed_version()}\n")
+    assert (result.exit_code, result.output) == (0, f"{told.format(installed_version())}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "accounts", "sentence"),
+    [
+        (["--queuePort", "99999"], "", "--queuePort: expected a port from 0 to 65535"),
+        (["--blobPort", "99999"], "", "--blobPort: expected a port from 0 to 65535"),
+        (["--queueKeepAliveTimeout", "-1"], "", "--queueKeepAliveTimeout: expected a number of seconds, 0 or more"),
+        (["--cert", "/nope", "--key", "/nope"], "", "--cert: cannot read /nope: No such file or directory"),
+        (["--cert", __file__, "--key", "/nope"], "", "--key: cannot read /nope: No such file or directory"),
+        (["--cert", __file__, "--key", __file__], "", "--cert and --key: expected PEM files, and a key that fits"),
+        ([], "x", "AZURITE_ACCOUNTS: account 1 needs another name"),
+    ],
+)
+def test_what_is_wrong_is_said_by_the_name_that_the_user_gave(
+    arguments: list[str], accounts: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURITE_ACCOUNTS", accounts)
+    result = CliRunner().invoke(app, ["azurite", "--inMemoryPersistence", "--queuePort", "0", *arguments])
+    assert result.exit_code == EXIT_USAGE
+    assert result.output.startswith(f"penstock: {sentence}")
 
 
 def test_a_debug_file_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:

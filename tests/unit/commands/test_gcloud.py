@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli import app
 from penstock.commands.exits import WrongUsageError
 from penstock.commands.gcloud import exports, settings_of, split_address, verb_of
 from penstock.errors import NotFoundError
+from penstock.server import EXIT_USAGE
 from penstock.settings import Settings, load_settings
 
 
@@ -93,6 +96,7 @@ def test_both_commands_are_known_with_and_without_beta(before: list[str], verb: 
         ("auth login --brief", "This gcloud is Penstock's: it knows .*, and not: gcloud auth login$"),
         ("beta emulators firestore start", "and not: gcloud beta emulators firestore start$"),
         ("emulators pubsub", "and not: gcloud emulators pubsub$"),
+        ("", r"^This gcloud is Penstock's: it knows gcloud \[beta\] emulators pubsub start and env-init$"),
         ("beta emulators pubsub start --seed=7", "^gcloud emulators pubsub start has no flag --seed$"),
         ("beta emulators pubsub start now", "^gcloud emulators pubsub start takes flags, not 'now'$"),
     ],
@@ -100,6 +104,12 @@ def test_both_commands_are_known_with_and_without_beta(before: list[str], verb: 
 def test_what_is_not_known_is_one_sentence(words: str, sentence: str) -> None:
     with pytest.raises(WrongUsageError, match=sentence):
         verb_of(words.split())
+
+
+def test_gcloud_alone_is_a_sentence_of_how_to_use_it() -> None:
+    result = CliRunner().invoke(app, ["gcloud"])
+    assert result.exit_code == EXIT_USAGE
+    assert result.output.startswith("penstock: This gcloud is Penstock's: it knows gcloud [beta] emulators pubsub")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "127.0.0.1"])
