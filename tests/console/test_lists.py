@@ -13,12 +13,14 @@ from tests.server_process import ServerProcess
 MANY = 3_000
 
 
-def test_names_at_every_door(page: Page, server: ServerProcess) -> None:
-    page.goto("/#/topics?search=orders")
+def test_names_at_every_door(page: Page, server: ServerProcess, admin: Client) -> None:
+    admin.post("/queues", {"name": "everywhere"})
+    page.goto("/#/topics?search=everywhere")
     page.get_by_role("button", name="Names").click()
     expect(page).to_have_url(re.compile("show=names"))
-    row = page.get_by_role("row").filter(has_text="topics/orders copy").first
-    for name in ("projects/penstock/topics/orders", f"http://{server.addresses['azure']}/devstoreaccount1/orders"):
+    row = page.get_by_role("row").filter(has_text="topics/everywhere copy").first
+    azure = f"http://{server.addresses['azure']}/devstoreaccount1/everywhere"
+    for name in ("projects/penstock/topics/everywhere", azure):
         expect(row.get_by_role("button", name=f"Copy {name}", exact=True).first).to_be_visible()
     page.goto("/#/subscriptions?search=billing&show=names")
     row = page.get_by_role("row").filter(has_text="billing")
