@@ -16,6 +16,12 @@ from tests.console.actions import address, make_topic
 from tests.console.pictures import keep
 from tests.server_process import SECONDS, ServerProcess
 
+SAMPLES_PASS = """async () => {
+  const { live } = await import("/console/lib/live.js");
+  const next = () => new Promise((resolve) => live.addEventListener("sample", resolve, { once: true }));
+  for (let left = 3; left; left -= 1) await next();
+}"""
+
 
 def test_streams_and_what_they_have(
     page: Page, admin: Client, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
@@ -71,3 +77,32 @@ def test_a_cursor_with_its_lag_and_its_last_batch(page: Page, admin: Client, ser
     row.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Subscription nightly")
     expect(page.get_by_text("10 messages, 10 B")).to_be_visible()
+
+
+def test_the_charts_of_a_quiet_subscription_tell_what_waits_while_others_are_busier(page: Page, admin: Client) -> None:
+    """The live samples have the ten busiest alone."""
+    make_topic(admin, "quiet", [{"data": "x"}] * 3, "quiet-sub")
+    names = [f"busier-{number}" for number in range(11)]
+    for name in names:
+        admin.post("/queues", {"name": name})
+    over = threading.Event()
+
+    def work() -> None:
+        with Client(admin.url) as client:
+            while not over.is_set():
+                for name in names:
+                    client.post(f"/topics/{name}/messages", {"messages": [{"data": "x"}]})
+                    (pulled,) = client.post(f"/subscriptions/{name}/pull", {"max_messages": 1})["deliveries"]
+                    client.post(f"/subscriptions/{name}/ack", {"receipts": [pulled["receipt"]]})
+
+    busy = threading.Thread(target=work)
+    busy.start()
+    try:
+        page.goto(address("subscriptions", "projects/penstock/subscriptions/quiet-sub"))
+        waiting = page.locator(".legend > span", has_text="waiting").locator("b")
+        expect(waiting).to_have_text("3")
+        page.evaluate(SAMPLES_PASS)
+        expect(waiting).to_have_text("3", timeout=1)
+    finally:
+        over.set()
+        busy.join()

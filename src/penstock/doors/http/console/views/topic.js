@@ -18,7 +18,7 @@ import { Publish } from "./publish.js";
 export class Topic extends View {
   componentDidMount() {
     super.componentDidMount();
-    this.samples = new Samples("topic", this.props.name, (sample) => sample.topics[this.props.name]);
+    this.samples = new Samples("topic", this.props.name);
     follow(this, this.samples);
   }
 
