@@ -378,7 +378,7 @@ def test_output_that_cannot_be_written_is_one_sentence(
         (["publish", "TOPIC", "k:a", "b", "-K", ":"], 2, "Body 2 has no ':' after its key"),
         (["export", "TOPIC", "/tmp"], 2, "Cannot write /tmp: it is a folder"),
         (["topics", "ls", "--sort", "size"], 2, "--sort must be bytes, -bytes, messages, -messages, name, -name"),
-        (["subs", "create", "s", "TOPIC", "--max-attempts", "3"], 1, "dead_letter_policy needs a dead_letter_topic"),
+        (["subs", "create", "s", "TOPIC", "--max-attempts", "3"], 2, "--max-attempts needs --dead-letter-topic"),
         (["redrive", "absent"], 3, "There is neither a subscription nor a topic absent"),
         (["pull", "absent"], 3, "Subscription not found: projects/penstock/subscriptions/absent"),
         (["pull", "absent", "--ack", "--nack"], 2, "Give --ack or --nack, not both"),

@@ -57,7 +57,18 @@ SHARED: dict[str, tuple[Any, object]] = {
     "as_json": (JsonOption, False),
 }
 
-OPTION_OF = {"json": "--where", "sort": "--sort"}  # parameters of the API that have an option's value as it is
+OPTION_OF = {  # what the API calls the value of an option
+    "delay_seconds": "--delay",
+    "from": "-o",
+    "json": "--where",
+    "lease_seconds": "--lease",
+    "message_retention_duration": "--retention",
+    "rate": "--rate",
+    "retention_seconds": "--retention",
+    "seconds": "--by",
+    "sort": "--sort",
+}
+NO_DEAD_LETTER_TOPIC = "dead_letter_policy needs a dead_letter_topic"
 
 # Arguments and options that several commands take.
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Its short name, or projects/P/topics/T.")]
@@ -177,8 +188,14 @@ def on_server(run: Callable[..., None]) -> Callable[..., None]:
 
 def _in_words_of_the_command(error: InvalidArgumentError) -> InvalidArgumentError:
     """What the server says of a parameter that is an option here."""
-    parameter, must, rest = error.message.partition(" must be ")
-    return WrongUsageError(f"{OPTION_OF[parameter]}{must}{rest}") if must and parameter in OPTION_OF else error
+    parameter, must, rest = error.message.partition(" must ")
+    if error.message == NO_DEAD_LETTER_TOPIC:
+        return WrongUsageError("--max-attempts needs --dead-letter-topic")
+    if not must or parameter not in OPTION_OF:
+        return error
+    if parameter.endswith("seconds"):
+        rest = f"{rest.replace('a number, ', '')} seconds"
+    return WrongUsageError(f"{OPTION_OF[parameter]}{must}{rest}")
 
 
 def sharing(options: Mapping[str, tuple[Any, object]], name: str, make: Callable[..., Any]) -> Callable[..., Any]:
