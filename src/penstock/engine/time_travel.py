@@ -105,7 +105,8 @@ class TimeTravel:
 
     async def advance(self, namespace: str, seconds: float = 0, until: int | None = None, pace: Pace = PACE) -> Time:
         """Move by so many seconds, or to an instant; afterwards the clock runs, stands or skips as it did before."""
-        self._check(namespace, self._now(namespace) + int(seconds * SECOND) if until is None else until)
+        at = self._now(namespace) + int(seconds * SECOND) if until is None else until
+        self._check(namespace, at, may_go_back=until is None)  # a clock that runs is past its own now already
         async with self._own(namespace) as clock:
             runs = not clock.stands
             if until is None:
