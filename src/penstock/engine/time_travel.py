@@ -120,9 +120,10 @@ class TimeTravel:
 
     async def release(self, namespace: str, *, catch_up: bool = False, pace: Pace = PACE) -> Time:
         """Run on from where it is. `catch_up`: go to the server's time first, and be one with it from then on."""
-        if namespace not in self._engine.own_clocks:
+        known = self._engine.own_clocks.get(namespace)
+        if known is None:
             return await self.show(namespace)
-        self._check(namespace, self._engine.now() if catch_up else None)
+        self._check(namespace, self._engine.now() if catch_up else None, may_go_back=known.ahead <= 0)
         self._end_automatic(namespace)
         async with self._own(namespace) as clock:
             if catch_up:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -195,6 +197,16 @@ async def test_catching_up_makes_it_one_with_the_server_again(queue: AsyncMessag
     assert not queue.engine.own_clocks
     assert await queue.documents("clocks") == {}
     assert await data_of(queue, SUB) == [b"m"]
+
+
+@story
+async def test_one_that_is_not_ahead_catches_up_at_any_moment(queue: AsyncMessageQueue) -> None:
+    """Of two looks at clocks that run the later one is ahead."""
+    await queue.time.advance(P, 0)
+    now, ticks = queue.clock.now, count(1)
+    with patch.object(queue.clock, "now", lambda: now() + next(ticks)):
+        shown = await queue.time.release(P, catch_up=True)
+    assert shown.mode == "shared"
 
 
 # ---------------------------------------------------------------------- what lasts
