@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -55,7 +56,8 @@ class Shim:
         assert self.process.stdout is not None
         if self.process.poll() is None:
             for child in psutil.Process(self.process.pid).children(recursive=True):
-                child.kill()
+                with suppress(psutil.NoSuchProcess):  # it ends by itself when the one before it is gone
+                    child.kill()
             self.process.kill()
             self.process.wait(SECONDS)
         self.process.stdout.close()

@@ -28,10 +28,14 @@ R = TypeVar("R")
 class NotOfKindError(InvalidArgumentError):
     """A value is of another type than it should be."""
 
-    def __init__(self, sentence: str, value: object, plain: str = "") -> None:
-        """`plain`: the same for people who write documents, where Python has a word of its own for it."""
-        super().__init__(f"{sentence}, not {type(value).__name__}")
-        self.plain = plain or sentence
+    def __init__(self, message: str | None = None, plain: str = "") -> None:
+        """`plain`: the same for people who write documents, without Python's words."""
+        super().__init__(message)
+        self.plain = plain
+
+
+def _not_of_kind(sentence: str, value: object, plain: str = "") -> NotOfKindError:
+    return NotOfKindError(f"{sentence}, not {type(value).__name__}", plain or sentence)
 
 
 def seconds(value: object, name: str) -> float:
@@ -44,7 +48,7 @@ def seconds(value: object, name: str) -> float:
             raise InvalidArgumentError(f"{name}: unknown part of a duration: {unknown[0]}")
         return seconds(value.get("seconds", 0), name) + seconds(value.get("nanos", 0), name) / 1e9
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise NotOfKindError(f"{name} must be a number of seconds", value)
+        raise _not_of_kind(f"{name} must be a number of seconds", value)
     if not 0 <= value < 1e10:
         raise InvalidArgumentError(f"{name} must not be negative or beyond reason: {value}")
     return float(value)
@@ -82,13 +86,13 @@ def count(value: object, name: str) -> int:
 
 def flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
-        raise NotOfKindError(f"{name} must be True or False", value, f"{name} must be true or false")
+        raise _not_of_kind(f"{name} must be True or False", value, f"{name} must be true or false")
     return value
 
 
 def text(value: object, name: str) -> str:
     if not isinstance(value, str):
-        raise NotOfKindError(f"{name} must be a string", value, f"{name} must be text")
+        raise _not_of_kind(f"{name} must be a string", value, f"{name} must be text")
     return value
 
 
@@ -156,7 +160,7 @@ class Options:
 
     def _read_parts(self, whole: str, value: object, changes: dict[str, Any]) -> None:
         if not isinstance(value, Mapping):
-            raise NotOfKindError(f"{whole} must be a dictionary", value, f"{whole} must be an object with its parts")
+            raise _not_of_kind(f"{whole} must be a dictionary", value, f"{whole} must be an object with its parts")
         for kept_in in self._parts[whole].values():
             if self.options[kept_in].unset is not None:
                 changes[kept_in] = self.options[kept_in].unset

@@ -14,7 +14,7 @@ def to_toml(document: Mapping[str, Any]) -> str:
     """Top-level values, then lists of tables, each with its own tables below it."""
     blocks = ["\n".join(f"{_key(name)} = {_value(each)}" for name, each in document.items() if not _tables(each))]
     for name, each in document.items():
-        blocks += ["\n".join(_table(f"[[{_key(name)}]]", name, item)) for item in (each if _tables(each) else [])]
+        blocks += ["\n".join(_table(f"[[{_key(name)}]]", _key(name), item)) for item in (each if _tables(each) else [])]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 

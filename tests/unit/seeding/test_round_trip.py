@@ -7,7 +7,7 @@ import json
 import tomllib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.broker.model import SubscriptionOptions, TopicOptions
@@ -144,6 +144,7 @@ async def described(harness: Harness) -> dict[str, Any]:
 
 
 @given(st.dictionaries(TEXTS, ANYTHING, max_size=4), st.lists(st.dictionaries(TEXTS, ANYTHING, max_size=4), max_size=3))
+@example({"two words": [{"a": {"b": {}}}]}, [])
 def test_what_is_written_as_toml_is_read_as_it_was(table: dict[str, Any], items: list[dict[str, Any]]) -> None:
     document = {**table, "items": items}
     assert tomllib.loads(to_toml(document)) == document
