@@ -40,8 +40,7 @@ browser: $(DEV)/.stamp # for the tests of the console: one that is there, or one
 check: $(DEV)/.stamp ## format, lint, types, and the rules of tests/tidy
 	$(DEV)/bin/ruff format --check .
 	$(DEV)/bin/ruff check .
-	$(DEV)/bin/mypy
-	$(DEV)/bin/python -m pytest -q tests/tidy
+	$(DEV)/bin/mypy & types=$$!; $(DEV)/bin/python -m pytest -q tests/tidy; rules=$$?; wait $$types && exit $$rules
 
 bench: $(DEV)/.stamp ## print the rates, at an empty queue and at a deep one
 	$(DEV)/bin/python -m benchmarks $(ARGS)
@@ -127,11 +126,12 @@ $(LOCK)/.stamp: Makefile | python
 	$(LOCK)/bin/python -m pip install --quiet --disable-pip-version-check '$(PIP_TOOLS)'
 	@touch $@
 
-# $(1) environment, $(2) lock. The build backend comes out of the lock, hence no build isolation.
+# $(1) environment, $(2) lock. The build backend comes out of the lock, hence no build isolation. Not compiled: that takes
+# half a minute, and Python compiles what is imported.
 define install
 	@echo "Preparing $(1) from $(2) ..."
 	@$(PYTHON) -m venv $(1)
-	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(2)
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement $(2)
 	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 endef

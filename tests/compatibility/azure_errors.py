@@ -95,7 +95,7 @@ REQUESTS = (
         "Content-Encoding",
         "400",
         ABSENT,
-        "415; no body is unpacked",
+        "as the cloud; no body is unpacked",
         shown(ERRORS, "test_a_body_that_is_packed_is_refused"),
     ),
     Row("UnsupportedHttpVerb", "", "405", ABSENT, SAME, shown(ERRORS, "test_what_the_service_does_not_do")),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.tidy.sources import functions
+from tests.tidy.sources import functions, parsed
 
 
 def numbered(prefix: str, last: int) -> list[str]:
@@ -34,7 +34,7 @@ def citations(paths: Iterable[Path]) -> dict[str, list[str]]:
     """`004 BR-010` -> the tests that cite it."""
     found: dict[str, list[str]] = {}
     for path in paths:
-        for node in functions(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in functions(parsed(path.read_text(encoding="utf-8"))):
             if node.name.startswith("test"):
                 for clause in clauses_of(ast.get_docstring(node) or ""):
                     found.setdefault(clause, []).append(f"{path.name}::{node.name}")

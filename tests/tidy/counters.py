@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.tidy.sources import parsed
+
 SHOWN = "counts"
 
 
 def counter_faults(root: Path, files: Iterable[Path]) -> list[str]:
     faults = []
     for path in files:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
             target = _counter_of_an_object(node)
             if target is not None and not target.attr.startswith("_") and target.attr != SHOWN:
                 faults.append(f"{path.relative_to(root)}:{node.lineno}: {target.attr} is counted and never shown")

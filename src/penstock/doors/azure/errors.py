@@ -70,7 +70,7 @@ CODES: dict[str, tuple[int, str]] = {
     "RequestBodyTooLarge": (413, "The request body is too large and exceeds the maximum permissible limit."),
     "ResourceNotFound": (404, "The specified resource does not exist."),
     "ServerBusy": (503, "The server is busy."),
-    "UnsupportedHeader": (415, "One of the HTTP headers specified in the request is not supported."),
+    "UnsupportedHeader": (400, "One of the HTTP headers specified in the request is not supported."),
     "UnsupportedHttpVerb": (405, "The resource doesn't support specified Http Verb."),
 }
 
