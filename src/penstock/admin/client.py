@@ -238,7 +238,9 @@ class _Reaching:
         if isinstance(error, TimeoutError):
             raise UnreachableError(f"The server at {self._url} does not answer") from error
         if isinstance(error, http.client.IncompleteRead | http.client.RemoteDisconnected | ConnectionResetError):
-            raise UnreachableError(f"The server at {self._url} ended the connection before its answer") from error
+            raise UnreachableError(
+                f"The server at {self._url} ended the connection before its answer; is this its HTTP door?"
+            ) from error
         if isinstance(error, OSError):
             reason = (error.strerror or type(error).__name__).lower()
             raise UnreachableError(f"Cannot reach the server at {self._url}: {reason}") from error

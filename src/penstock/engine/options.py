@@ -98,7 +98,7 @@ def text(value: object, name: str) -> str:
 
 def strings(value: object, name: str) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(each, str) for item in value.items() for each in item):
-        raise InvalidArgumentError(f"{name} must be a dictionary of strings")
+        raise NotOfKindError(f"{name} must be a dictionary of strings", f"{name} must be a table of names and texts")
     return dict(value)
 
 

@@ -26,7 +26,7 @@ T, S = {"name": "orders"}, {"name": "s", "topic": "orders"}
         ({"topics": [T, T]}, "topics[1]: projects/penstock/topics/orders is there already, at topics[0]"),
         ({"topics": [T], "queues": [T]}, "queues[0]: projects/penstock/topics/orders is there already"),
         ({"topics": [{**T, "colour": 1}]}, "topics[0].colour: Unknown option of a topic: colour"),
-        ({"topics": [{**T, "labels": ["a"]}]}, "topics[0].labels: labels must be a dictionary of strings"),
+        ({"topics": [{**T, "labels": ["a"]}]}, "topics[0].labels: labels must be a table of names and texts"),
         ({"topics": [{**T, "retention_seconds": -1}]}, "topics[0].retention_seconds: retention_seconds must not be"),
         ({"topics": [{**T, "retention_bytes": 1.5}]}, "topics[0].retention_bytes: retention_bytes must be a whole"),
         ({"topics": [{**T, "project": "a/b"}]}, "topics[0].project: A project is a name without slashes"),
