@@ -15,8 +15,10 @@ import fastavro
 import pytest
 
 from penstock.admin.client import Client
+from penstock.errors import InvalidArgumentError
 from tests.acceptance.command_line import CommandLine
 from tests.server_process import ServerProcess
+from tests.unchecked import publish_unchecked
 
 AVRO = {
     "type": "record",
@@ -94,13 +96,17 @@ def test_protocol_buffers_in_a_stream_and_on_the_command_line(server: ServerProc
 def test_what_does_not_fit_is_said_and_shown_as_it_is(server: ServerProcess, tmp_path: Path) -> None:
     command = CommandLine(server, tmp_path)
     with Client(server.addresses["http"]) as client:
-        publish(client, "readings", b"not avro at all")
+        for topic, body in (("readings", b"not avro at all"), ("states", b"not proto"), ("texts", b"{}{}")):
+            with pytest.raises(InvalidArgumentError, match="Invalid data in message: Message failed schema validation"):
+                publish(client, topic, body)
+            publish_unchecked(client, topic, body)
         last = client.get("/topics/readings/messages", **{"from": -1, "decode": "true"})["messages"][0]
         assert last["decoded"]["text"] is None
         assert last["decoded"]["problem"] == "The body does not fit the schema."
-        publish(client, "texts", b'{"name": "Alaska", "post_code": 7}', b"{}{}")
+        publish(client, "texts", b'{"name": "Alaska", "post_code": 7}')
         texts = client.get("/topics/texts/messages", decode="true")["messages"]
-        assert [each["decoded"]["text"] is None for each in texts] == [False, True]
+        assert [each["decoded"]["text"] is None for each in texts] == [True, False]
+        assert texts[1]["attributes"]["googclient_schemaencoding"] == "JSON", "as a client of the vendor finds it"
         publish(client, "plain", b"x")
         assert client.get("/topics/plain/messages/0", decode="true")["decoded"] is None
         assert "decoded" not in client.get("/topics/plain/messages/0")

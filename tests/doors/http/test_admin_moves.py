@@ -99,6 +99,18 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(harness: Harness) 
     assert harness.get("/moves")["moves"] == []
 
 
+def test_a_dry_run_counts_nothing_that_is_settled_or_with_somebody(harness: Harness) -> None:
+    looked_at(harness)
+    die(harness, 3)
+    first, _ = (harness.do(lambda: harness.queue.pull(LOOK, 1)) for _ in range(2))
+    harness.do(lambda: harness.queue.ack([each.receipt for each in first]))
+    ids = [each["id"] for each in harness.get("/topics/dead/messages")["messages"]]
+    preview = harness.ask("POST", "/moves", {"from": "look", "ids": ids, "dry_run": True}).json
+    assert (preview["would_move"], preview["would_leave"]) == (1, 2)
+    receipt = move(harness, ids=ids)
+    assert (receipt["moved"], receipt["left"], receipt["reasons"]) == (1, 2, preview["reasons"])
+
+
 def test_what_is_not_chosen_stays_and_counts_no_attempt(harness: Harness) -> None:
     looked_at(harness)
     die(harness, 30)

@@ -55,6 +55,8 @@ def receipts(deliveries: list[Any]) -> dict[str, list[str]]:
 
 
 def test_a_subscription_is_made_shown_changed_and_deleted(admin: Harness) -> None:
+    for topic in ("dead", "other"):
+        admin.post("/topics", {"name": topic})
     options = {
         "ack_deadline_seconds": 30,
         "filter": 'attributes.a = "b"',
@@ -113,6 +115,11 @@ def test_a_subscription_is_made_shown_changed_and_deleted(admin: Harness) -> Non
         ({"name": "s", "topic": "orders", "options": {"dead_letter_policy": 5}}, 400, "dead_letter_policy must be"),
         ({"name": "s", "topic": "orders", "options": {"labels": []}}, 400, "labels must be"),
         ({"name": "s", "topic": "orders", "options": {"filter": 5}}, 400, "filter must be text"),
+        (
+            {"name": "s", "topic": "orders", "options": {"dead_letter_policy": {"dead_letter_topic": "nope"}}},
+            404,
+            "Dead letter topic not found: projects/penstock/topics/nope",
+        ),
         (
             {"name": "s", "topic": "orders", "options": {"dead_letter_policy": {"max_delivery_attempts": 3}}},
             400,

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.broker.model import Message
+from penstock.broker.model import Draft, Message
 from penstock.doors.decoding import Decoded
+from penstock.doors.google.errors import CallError, Code
 from penstock.doors.google.messages import Topic
 from penstock.doors.google.names import DELETED_SCHEMA
 from penstock.doors.google.schemas import Schemas
@@ -19,10 +20,12 @@ from penstock.doors.google.validation import (
     JSON,
     NAME_ATTRIBUTE,
     REVISION_ATTRIBUTE,
+    Validation,
     allowed,
     compile_schema,
 )
 from penstock.engine.port import Queue, TopicMetadata
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
 TEXT_BYTES_MAX = 16 << 20
 INLINE_BYTES = 64 << 10  # more than that is decoded beside the loop
@@ -34,6 +37,7 @@ _ENCODINGS = {"JSON": JSON, "BINARY": BINARY}
 class SchemaDecoder:
     def __init__(self, queue: Queue) -> None:
         self._schemas = Schemas(queue, queue.clock.now)
+        self._validation = Validation(self._schemas.revisions)
 
     async def decode(self, topic: TopicMetadata, messages: Sequence[Message]) -> list[Decoded | None]:
         settings = _settings(topic)
@@ -47,6 +51,13 @@ class SchemaDecoder:
 
         small = sum(message.size for message in messages) <= INLINE_BYTES
         return work() if small else await asyncio.to_thread(work)
+
+    async def validate(self, topic: TopicMetadata, drafts: list[Draft]) -> list[Draft]:
+        try:
+            return await self._validation.validate(topic, drafts)
+        except CallError as error:
+            kind = InvalidArgumentError if error.code is Code.INVALID_ARGUMENT else FailedPreconditionError
+            raise kind(error.message) from None
 
     def schema_of(self, topic: TopicMetadata) -> str:
         settings = _settings(topic)

@@ -14,7 +14,7 @@ from penstock.errors import InvalidArgumentError
 
 Predicate = Callable[[Message], bool]
 
-_STEP = re.compile(r"""\.(?P<name>[^.\[\]="' ]+)|\[(?P<index>\d{1,9})\]|\["(?P<quoted>[^"]*)"\]""")
+_STEP = re.compile(r"""\.(?P<name>[^.\[\]="'<>! ]+)|\[(?P<index>\d{1,9})\]|\["(?P<quoted>[^"]*)"\]""")
 _NOT_A_PATH = "json must be a path such as $.a.b[0], or $.a.b=5"
 _ABSENT = object()
 

@@ -297,7 +297,11 @@ async def publish(call: Call[Project, Publish]) -> Publication:
     drafts = [_draft(each, place) for place, each in enumerate(call.body.messages)]
     once = call.body.once
     key = Once(once.producer, once.epoch, once.sequence) if once is not None else None
-    appended = await call.queue.publish(call.topic(), drafts, key)
+    name, decoder = call.topic(), call.context.decoder
+    topic = await call.queue.find_topic(name) if decoder is not None else None
+    if decoder is not None and topic is not None and topic.options.extras:
+        drafts = await decoder.validate(topic, drafts)
+    appended = await call.queue.publish(name, drafts, key)
     return Publication(appended.message_ids(), appended.first)
 
 

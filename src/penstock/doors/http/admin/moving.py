@@ -320,6 +320,7 @@ async def preview(queue: Queue, subscription: str, choice: Choice, sources: Sour
     """Looks and touches nothing, for PREVIEW_SECONDS at most."""
     _, topic = await source_of(queue, subscription)
     scan, by_topic = Scan(queue, subscription, topic, choice, sources), Counter[str]()
+    unacked = queue.is_unacked  # chosen by their offsets they may be settled
     loop = asyncio.get_running_loop()
     until = loop.time() + PREVIEW_SECONDS
     while loop.time() < until:
@@ -328,7 +329,7 @@ async def preview(queue: Queue, subscription: str, choice: Choice, sources: Sour
             return Preview(by_topic, scan.left, True)
         leased = await scan.leased(chosen[0][0].offset, chosen[-1][0].offset) if chosen else set()
         for message, to in chosen:
-            if message.offset in leased:
+            if message.offset in leased or (choice.offsets and not await unacked(subscription, message.offset)):
                 scan.leave(TAKEN)
             elif choice.most and by_topic.total() >= choice.most:
                 scan.leave(NOT_CHOSEN)

@@ -161,6 +161,7 @@ async def create_subscription(call: Call[Any, NewSubscription]) -> Subscription:
     body = call.body
     name, topic = call.subscription(body.name), call.topic(body.topic)
     options = _options(call.project, body.options, SubscriptionOptions())
+    await _check_dead_letter_topic(call, options)
     if body.start == "end":
         made = await call.queue.create_subscription(name, topic, options)
     else:
@@ -188,11 +189,19 @@ async def change_subscription(call: Call[Project, SubscriptionChange]) -> Subscr
     known = await subscription_of(call)
     project = parts_of(known.name, SUBSCRIPTIONS)[0] or call.project
     options = _options(project, _with_other_parts(call.body.options, known.options), known.options)
+    if options.dead_letter_topic != known.options.dead_letter_topic:
+        await _check_dead_letter_topic(call, options)
     return await subscription_record(call.context, await call.queue.change_subscription(known.name, options))
 
 
 async def delete_subscription(call: Call[Project, None]) -> None:
     await call.queue.delete_subscription(call.subscription())
+
+
+async def _check_dead_letter_topic(call: Call[Any, Any], options: SubscriptionOptions) -> None:
+    """The broker would wait for the topic to be made; here a name that is mistyped is more likely."""
+    if options.dead_letter_topic and await call.queue.find_topic(options.dead_letter_topic) is None:
+        raise NotFoundError(f"Dead letter topic not found: {options.dead_letter_topic}")
 
 
 def _options(project: str, given: dict[str, Any], start: SubscriptionOptions) -> SubscriptionOptions:
