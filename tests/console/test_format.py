@@ -44,14 +44,39 @@ def call(page: Page, module: str, function: str, *arguments: Any) -> Any:
         ("duration", 75, "1 min 15 s"),
         ("duration", 3600, "1 h"),
         ("duration", 90_000, "1 d 1 h"),
-        ("prettyJson", '{"a":[1.50,{}],"b":"x:{"}', '{\n  "a": [\n    1.50,\n    {}\n  ],\n  "b": "x:{"\n}'),
+        (
+            "prettyJson",
+            '{"a":[1.50,{}],"b":"x:{\\\\\\""}',
+            {"pretty": '{\n  "a": [\n    1.50,\n    {}\n  ],\n  "b": "x:{\\\\\\""\n}', "left": 0},
+        ),
         ("prettyJson", "not json", None),
-        ("prettyJson", "[]", "[]"),
+        ("prettyJson", " [] ", {"pretty": "[]", "left": 0}),
+        ("readAttributes", 'a = b=c\n" d "=" e\\n"\n"f=g"=1\n""=', {"a": "b=c", " d ": " e\n", "f=g": "1", "": ""}),
         ("lastPart", "projects/p/topics/t", "t"),
     ],
 )
 def test_how_values_are_written(page: Page, function: str, given: Any, written: Any) -> None:
     assert call(page, "lib/format.js", function, given) == written
+
+
+def test_json_that_is_huge_or_deep_is_made_as_far_as_it_is_shown(page: Page) -> None:
+    """The texts are made in the page: it would take long to send them there."""
+    made = """async (parts) => {
+      const text = parts.map(([piece, times]) => piece.repeat(times)).join("");
+      const { pretty, left } = (await import('/console/lib/format.js')).prettyJson(text, 1000);
+      return [pretty.length, left, pretty.slice(0, 9)];
+    }"""
+    assert page.evaluate(made, [['["', 1], ["x", 9_000_000], ['"]', 1]]) == [1000, 8_999_007, '[\n  "xxxx']
+    assert page.evaluate(made, [["1", 9_000_000]]) == [1000, 8_999_000, "111111111"]
+    assert page.evaluate(made, [["[", 60_000], ["]", 60_000]]) == [1000, 120_000 - 31, "[\n  [\n   "]
+
+
+def test_attributes_survive_a_form(page: Page) -> None:
+    attributes = {"multi": "a\r\nb=c", " spaced ": " v ", "k=e": '"1"', "": "", "ü\0": "\u2028"}
+    lines = call(page, "lib/format.js", "writeAttributes", attributes)
+    assert len(lines.split("\n")) == len(attributes)
+    assert "\r" not in lines
+    assert call(page, "lib/format.js", "readAttributes", lines) == attributes
 
 
 def test_an_address_survives_there_and_back(page: Page) -> None:

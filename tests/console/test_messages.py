@@ -73,6 +73,34 @@ def test_a_body_of_ten_megabytes_is_shown_in_part_and_saved_whole(page: Page, ad
     assert (tmp_path / "body").read_text() == body
 
 
+def test_bodies_that_are_hard_to_lay_out_are_shown(page: Page, admin: Client) -> None:
+    make_topic(admin, "hard", [{"data": f'{{"a": "{"x" * 9_000_000}"}}'}, {"data": "[" * 60_000 + "]" * 60_000}])
+    detail = page.get_by_role("article")
+    for offset, begins in enumerate(('{\n  "a": "xxx', "[\n  [\n    [\n")):
+        page.goto(address("topics", "hard", f"/messages?open={offset}"))
+        expect(detail.locator(".story")).to_contain_text("Published.")
+        expect(detail.get_by_role("button", name="Save")).to_be_visible()
+        said = detail.locator("pre").text_content() or ""
+        assert said.startswith(begins)
+        assert said.endswith("characters more: Save has all of them")
+
+
+def test_published_again_a_message_is_the_same(page: Page, admin: Client) -> None:
+    attributes = {"multi": "a\nb=c", " spaced ": " v ", "k=e": "1", "said": '"x"', "__proto__": ""}
+    odd = {"data": "line1\r\nline2 {n} {uuid} {now}", "attributes": attributes, "ordering_key": " a\nb"}
+    plain = {"data": "\n{n}", "ordering_key": "customer 7"}
+    make_topic(admin, "again", [odd, plain])
+    for offset in range(2):
+        page.goto(address("topics", "again", f"/messages?open={offset}"))
+        press(page, "Publish again")
+        expect(page.get_by_label("Fill in {n}")).not_to_be_checked()
+        submit(page, "Publish")
+        expect(said(page)).to_have_text(f"1 message published, from offset {2 + offset} on.")
+    stored = admin.get("/topics/again/messages", **{"from": 0})["messages"]
+    same = [[each[key] for key in ("data", "attributes", "ordering_key")] for each in stored]
+    assert same[2:] == same[:2]
+
+
 def test_by_offset_by_time_older_newer_and_latest(page: Page, admin: Client) -> None:
     make_topic(admin, "paged", [{"data": f"{each}"} for each in range(250)])
     offsets = page.locator("a.message .offset")

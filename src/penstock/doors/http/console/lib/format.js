@@ -1,4 +1,4 @@
-// How values are written for people. Pure functions: tests/console/format.test.mjs runs them on Node.
+// How values are written for people. Pure functions: tests/console/test_format.py calls them.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
@@ -109,32 +109,56 @@ export function hexLines(body, most = 4096) {
   return lines;
 }
 
+/** Where a string of JSON that opens at `start` ends; at the end of the text where nothing closes it. */
+function stringEnd(text, start) {
+  for (let at = start + 1; ; at += 1) {
+    at = text.indexOf('"', at);
+    if (at < 0) return text.length;
+    let slashes = 0;
+    while (text[at - 1 - slashes] === "\\") slashes += 1;
+    if (slashes % 2 === 0) return at + 1;
+  }
+}
+
+const AROUND = ' \t\n\r[]{},:"'; // what ends a number or a word
+
+/** The marks, strings, numbers and words of a JSON text, each with where it ends. Without patterns: a string of megabytes
+ * is too long for one. */
+function* tokensOf(text) {
+  for (let at = 0, end; at < text.length; at = end) {
+    end = text[at] === '"' ? stringEnd(text, at) : at + 1;
+    if (!AROUND.includes(text[at])) while (end < text.length && !AROUND.includes(text[end])) end += 1;
+    if (text.charCodeAt(at) > 32) yield [text.slice(at, end), end];
+  }
+}
+
 /**
  * JSON with line breaks, its numbers and escapes exactly as they were written: a number of twenty digits keeps them.
- * null if the text is not JSON.
+ * Made as far as `most` characters; `left` is how many of the text's own come after. null if the text is not JSON.
  */
-export function prettyJson(text) {
+export function prettyJson(text, most = Infinity) {
   try {
     JSON.parse(text);
   } catch {
     return null;
   }
-  const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g) ?? [];
-  let out = "";
+  let pretty = "";
   let depth = 0;
+  let before = "";
   const line = () => `\n${"  ".repeat(depth)}`;
-  tokens.forEach((token, place) => {
-    const before = tokens[place - 1];
-    if (token === "}" || token === "]") {
-      depth -= 1;
-      out += before === "{" || before === "[" ? token : line() + token;
-    } else {
-      if (before === "{" || before === "[" || before === ",") out += line();
-      out += token === ":" ? ": " : token;
-      if (token === "{" || token === "[") depth += 1;
+  for (const [token, end] of tokensOf(text)) {
+    const opened = before === "{" || before === "[";
+    if (token === "}" || token === "]") depth -= 1;
+    if (token === "}" || token === "]" ? !opened : opened || before === ",") pretty += line();
+    if (pretty.length + token.length > most) {
+      const room = Math.max(0, most - pretty.length);
+      return { pretty: pretty.slice(0, most) + token.slice(0, room), left: text.length - end + token.length - room };
     }
-  });
-  return out;
+    pretty += token === ":" ? ": " : token;
+    if (token === "{" || token === "[") depth += 1;
+    before = token;
+  }
+  return { pretty, left: 0 };
 }
 
 /** Pieces of pretty JSON with their kind, for colours: key, string, number, word, mark. */
@@ -148,4 +172,36 @@ export function jsonPieces(text) {
     else pieces.push({ kind, text: whole });
   }
   return pieces;
+}
+
+// ---------------------------------------------------------------- attributes, one a line
+
+/** A text as it is where a line can say it, and else as JSON writes it, in double quotes. */
+export function quoted(text, asName = false) {
+  const plain = text === text.trim() && !/^"|[\u0000-\u001f\u007f-\u009f]/.test(text) && !(asName && (text === "" || text.includes("=")));
+  return plain ? text : JSON.stringify(text);
+}
+
+/** What `quoted` wrote, or somebody typed. */
+export function unquoted(text) {
+  if (!text.startsWith('"')) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`What begins with a double quote is a string of JSON; this is none: ${text.slice(0, 80)}`);
+  }
+}
+
+export function writeAttributes(attributes) {
+  return Object.entries(attributes).map(([name, value]) => `${quoted(name, true)}=${quoted(value)}`).join("\n");
+}
+
+export function readAttributes(text) {
+  const attributes = Object.create(null);
+  for (const line of text.split("\n").map((each) => each.trim()).filter(Boolean)) {
+    const at = line.indexOf("=", line.startsWith('"') ? stringEnd(line, 0) : 0);
+    if (at <= 0) throw new Error(`An attribute is name=value, not: ${line}`);
+    attributes[unquoted(line.slice(0, at).trim())] = unquoted(line.slice(at + 1).trim());
+  }
+  return attributes;
 }

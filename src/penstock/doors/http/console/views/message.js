@@ -7,7 +7,7 @@ import { refine } from "../lib/route.js";
 import { Component, html } from "../lib/view.js";
 import { Copy, Facts } from "../parts/facts.js";
 import { RedriveOf } from "./moves.js";
-import { Publish } from "./publish.js";
+import { Publish, templateOf } from "./publish.js";
 
 const SHOWN = 256 << 10; // characters of a body
 const KINDS = { AVRO: "avro", PROTOCOL_BUFFER: "protobuf" };
@@ -72,22 +72,15 @@ export class Message extends Component {
   }
 }
 
-/** The message as a form that publishes it again. */
-function templateOf(message) {
-  const attributes = Object.entries(message.attributes).map(([name, value]) => `${name}=${value}`).join("\n");
-  const isText = message.data !== undefined;
-  return { data: isText ? message.data : message.data_base64, base64: !isText, attributes, key: message.ordering_key };
-}
-
 class Body extends Component {
   constructor(properties) {
     super(properties);
     const { message } = properties;
     const { decoded } = message;
     this.forms = {}; // label -> how it is written, each made when it is first looked at
-    if (decoded && decoded.text !== null && decoded.encoding === "BINARY") this.forms[KINDS[decoded.kind] ?? "schema"] = () => coloured(prettyJson(decoded.text) ?? decoded.text);
-    const pretty = message.data === undefined ? null : prettyJson(message.data);
-    if (pretty !== null) this.forms.json = () => coloured(pretty);
+    if (decoded && decoded.text !== null && decoded.encoding === "BINARY") this.forms[KINDS[decoded.kind] ?? "schema"] = () => coloured(decoded.text, prettyJson(decoded.text, SHOWN));
+    const json = message.data === undefined ? null : prettyJson(message.data, SHOWN);
+    if (json !== null) this.forms.json = () => coloured(message.data, json);
     if (message.data !== undefined) this.forms.text = () => cut(message.data);
     this.forms.hex = () => hexLines(bodyOf(message)).join("\n");
     this.forms.base64 = () => cut(base64(bodyOf(message)));
@@ -111,11 +104,14 @@ class Body extends Component {
   }
 }
 
+const rest = (left) => (left > 0 ? `\n... ${count(left)} characters more: Save has all of them` : "");
+
 function cut(text) {
-  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)}\n... ${count(text.length - SHOWN)} characters more: Save has all of them`;
+  return text.slice(0, SHOWN) + rest(text.length - SHOWN);
 }
 
-function coloured(pretty) {
-  if (pretty.length > SHOWN) return cut(pretty);
-  return jsonPieces(pretty).map(({ kind, text }) => (kind === "mark" ? text : html`<span class=${`json-${kind}`}>${text}</span>`));
+function coloured(text, json) {
+  if (json === null) return cut(text);
+  if (json.left > 0) return json.pretty + rest(json.left);
+  return jsonPieces(json.pretty).map(({ kind, text: piece }) => (kind === "mark" ? piece : html`<span class=${`json-${kind}`}>${piece}</span>`));
 }

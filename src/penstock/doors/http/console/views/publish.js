@@ -1,7 +1,7 @@
 // Publishing from the page, with templates that the browser keeps, as often and as fast as asked.
 
 import { path, post } from "../lib/api.js";
-import { count, plural } from "../lib/format.js";
+import { base64, bodyOf, count, plural, quoted, readAttributes, unquoted, writeAttributes } from "../lib/format.js";
 import { Component, html } from "../lib/view.js";
 import { Area, Check, Choice, Dialog, Field } from "../parts/dialog.js";
 
@@ -33,14 +33,22 @@ export function fill(text, number, now, uuid) {
   return text.replace(/\{(n|now|uuid)\}/g, (_, word) => ({ n: String(number), now, uuid })[word]);
 }
 
-export function readAttributes(text) {
-  const attributes = Object.create(null);
-  for (const line of text.split("\n")) {
-    const at = line.indexOf("=");
-    if (at > 0) attributes[line.slice(0, at).trim()] = line.slice(at + 1).trim();
-    else if (line.trim()) throw new Error(`An attribute is name=value, not: ${line.trim()}`);
-  }
-  return attributes;
+/** The message as a form that publishes the same again: what a form would change is written so that it does not. */
+export function templateOf(message) {
+  const isText = message.data !== undefined && isKept(message.data);
+  return {
+    data: isText ? message.data : base64(bodyOf(message)),
+    base64: !isText,
+    why: !isText && message.data !== undefined ? "In Base64, since a form changes the line ends that this body has" : "",
+    fill: false,
+    attributes: writeAttributes(message.attributes),
+    key: quoted(message.ordering_key),
+  };
+}
+
+/** Whether a field of the browser gives back what was put into it: carriage returns it does not. */
+function isKept(text) {
+  return Object.assign(document.createElement("textarea"), { value: text }).value === text;
 }
 
 /** crypto.randomUUID is there on secure origins only, and a server in the next room is not one. */
@@ -52,7 +60,7 @@ function uuid() {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-const EMPTY = { name: "", data: "", attributes: "", key: "", base64: false, delay: "", ttl: "" };
+const EMPTY = { name: "", data: "", attributes: "", key: "", base64: false, fill: true, why: "", delay: "", ttl: "" };
 
 /** Properties: topic, template: what the form begins with. */
 export class Publish extends Component {
@@ -63,9 +71,9 @@ export class Publish extends Component {
   }
 
   message(values, attributes, number) {
-    const data = fill(values.data, number, new Date().toISOString(), uuid());
+    const data = values.fill === "on" ? fill(values.data, number, new Date().toISOString(), uuid()) : values.data;
     const body = values.base64 === "on" ? { data_base64: data.replace(/\s+/g, "") } : { data };
-    const message = { ...body, attributes: { ...attributes }, ordering_key: values.key };
+    const message = { ...body, attributes: { ...attributes }, ordering_key: unquoted(values.key) };
     if (values.delay) message.delay_seconds = Number(values.delay);
     if (values.ttl) message.ttl_seconds = Number(values.ttl);
     return message;
@@ -115,7 +123,7 @@ export class Publish extends Component {
       const name = values.template.trim();
       if (!name) throw new Error("Give the template a name.");
       const { data, attributes, key, delay, ttl } = values;
-      keep([{ name, data, attributes, key, delay, ttl, base64: values.base64 === "on" }, ...templates().filter((each) => each.name !== name)]);
+      keep([{ name, data, attributes, key, delay, ttl, base64: values.base64 === "on", fill: values.fill === "on" }, ...templates().filter((each) => each.name !== name)]);
       this.setState({ known: templates(), saved: name });
     });
   }
@@ -139,9 +147,10 @@ export class Publish extends Component {
       ${known.length > 0 && html`<div class="bar"><${Choice} label="Template" onChange=${(event) => this.choose(event.target.value)}>
         <option value="" selected=${!chosen}>none</option>${known.map((each, at) => html`<option value=${at} selected=${each.name === template.name}>${each.name}</option>`)}<//>
         ${chosen && html`<button type="button" onClick=${() => this.forget()}>Forget it</button>`}</div>`}
-      <div key=${version}><${Area} label="Body" name="data" rows="6" value=${template.data} hint="{n} is the number of the message, {now} the time, {uuid} a random id" />
-      <${Check} label="The body is Base64" name="base64" checked=${template.base64} />
-      <${Area} label="Attributes" name="attributes" rows="2" value=${template.attributes} hint="name=value, one a line" />
+      <div key=${version}><${Area} label="Body" name="data" rows="6" value=${template.data} hint=${template.why || "{n} is the number of the message, {now} the time, {uuid} a random id"} />
+      <div class="checks"><${Check} label="The body is Base64" name="base64" checked=${template.base64} />
+        <${Check} label="Fill in {n}, {now} and {uuid}" name="fill" checked=${template.fill} /></div>
+      <${Area} label="Attributes" name="attributes" rows="2" value=${template.attributes} hint='name=value, one a line; in "double quotes" as JSON writes it' />
       <div class="columns">
         <${Field} label="Ordering key" name="key" value=${template.key} />
         <${Field} label="Delay (seconds)" name="delay" type="number" min="0" step="any" value=${template.delay} />
