@@ -49,6 +49,7 @@ class SubscriptionStatistics(NamedTuple):
     dead_letter_failures: int = 0  # returned instead, because the dead letter topic was not there
     dead_letters_unread: int = 0  # of the dead letters, those whose topic had no subscription
     used_at: int = 0  # when it was last asked for messages, or its messages were settled
+    due_age_seconds: float = 0.0  # for how long one could have been delivered; 0 where all are delayed
 
 
 class CommitStatistics(NamedTuple):
@@ -172,11 +173,12 @@ def statistics_of_subscription(
     broker: Broker, subscription: Subscription, oldest: dict[int, tuple[int, int]], now: int
 ) -> SubscriptionStatistics:
     topic, counts = broker.state.read_topic(subscription), subscription.counts
+    age = age_seconds(broker, topic, subscription, oldest, now)
     return SubscriptionStatistics(
         subscription.name,
         subscription.topic_name,
         *backlog_of(topic, subscription),
-        age_seconds(broker, topic, subscription, oldest, now),
+        age,
         counts.delivered,
         counts.acked,
         counts.returned,
@@ -185,6 +187,7 @@ def statistics_of_subscription(
         counts.dead_letter_failures,
         counts.dead_letters_unread,
         subscription.used_at,
+        _due_age_seconds(broker, topic, subscription, age, now),
     )
 
 
@@ -201,3 +204,16 @@ def age_seconds(
     # Not in memory: what was seen last is older or equal, so the age errs on the high side until it is read again.
     published = oldest.get(subscription.number, (0, topic.head_at or now))[1]
     return max(0, now - published) / SECOND
+
+
+def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription, age: float, now: int) -> float:
+    """Where the oldest message is delayed: of one that came back, the next that was never looked at, and the last."""
+    if topic is None or not age:
+        return 0.0
+    back = [each for each in subscription.ready[:1] if each in subscription.outstanding]
+    places = [subscription.lowest_unacked(), *back, subscription.cursor, max(subscription.cursor, topic.tail - 1)]
+    found = [broker.look_up(topic, place) for place in places if place < topic.tail]
+    if not found or not isinstance(found[0], Message) or found[0].visible_at <= found[0].publish_time:
+        return age
+    dues = [max(each.publish_time, each.visible_at) for each in found if isinstance(each, Message)]
+    return max(0, now - min(dues)) / SECOND

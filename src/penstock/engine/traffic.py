@@ -79,7 +79,7 @@ class Traffic:
         self._subscription_counts: dict[int, Counted] = {}
         self._backlogs: dict[int, int] = {}  # messages, of the subscriptions that have any
         self._in_flights: dict[int, int] = {}
-        self._oldest_at: dict[int, int] = {}  # when the oldest of them was published
+        self._oldest_at: dict[int, int] = {}  # when the oldest of them was published, in the time of its topic
         self._backlog = self._in_flight = 0  # of all
         self._listeners = [
             engine.on(_OF_TOPICS, self._on_topic),
@@ -122,7 +122,6 @@ class Traffic:
                 found = engine.broker.state.subscription_names.get(name)
                 if found is not None and name not in subscriptions:
                     subscriptions[name] = self._traffic(found.number, _NONE, now)
-            oldest = min(self._oldest_at.values(), default=now)
             flows = {door: traffic.take_flows() for door, traffic in engine.doors.items()}
             return Interval(
                 now,
@@ -131,7 +130,7 @@ class Traffic:
                 subscriptions,
                 self._backlog,
                 self._in_flight,
-                max(0, now - oldest) / SECOND,
+                self._oldest_age_seconds(now),
                 engine.commits.meter.statistics(),
                 {door: traffic.counts() for door, traffic in engine.doors.items()},
                 {(door, topic): number for door, (entered, _) in flows.items() for topic, number in entered.items()},
@@ -187,8 +186,9 @@ class Traffic:
         topic = engine.broker.state.read_topic(subscription)
         backlog = backlog_of(topic, subscription)
         if backlog.messages:
-            age = age_seconds(engine.broker, topic, subscription, engine.oldest, now)
-            self._oldest_at[number] = now - int(age * SECOND)
+            there = engine.clocks.time_at(subscription.topic_name, now)
+            age = age_seconds(engine.broker, topic, subscription, engine.oldest, there)
+            self._oldest_at[number] = there - int(age * SECOND)
         self._fill(number, backlog.messages, backlog.in_flight_messages)
 
     def _fill(self, number: int, backlog: int, in_flight: int) -> None:
@@ -201,9 +201,19 @@ class Traffic:
                 known.pop(number, None)
 
     def _traffic(self, number: int, counted: Iterable[int], now: int) -> SubscriptionTraffic:
-        age = max(0, now - self._oldest_at.get(number, now)) / SECOND
-        full = self._backlogs.get(number, 0), self._in_flights.get(number, 0), age
+        full = self._backlogs.get(number, 0), self._in_flights.get(number, 0), self._age_seconds(number, now)
         return SubscriptionTraffic._make((*counted, *full))
+
+    def _age_seconds(self, number: int, now: int) -> float:
+        engine = self._engine
+        known = engine.broker.state.subscriptions.get(number)
+        there = engine.clocks.time_at(known.topic_name, now) if known is not None else now
+        return max(0, there - self._oldest_at.get(number, there)) / SECOND
+
+    def _oldest_age_seconds(self, now: int) -> float:
+        if self._engine.clocks.own:  # not all have the same time
+            return max((self._age_seconds(number, now) for number in self._oldest_at), default=0.0)
+        return max(0, now - min(self._oldest_at.values(), default=now)) / SECOND
 
 
 def _differences(counts: Iterable[int], was: Iterable[int]) -> list[int]:

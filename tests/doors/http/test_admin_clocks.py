@@ -53,7 +53,13 @@ def test_what_the_api_shows_has_the_time_of_the_project(harness: Harness) -> Non
     assert delivery["deadline"] == "2100-01-01T00:00:09Z"
     assert harness.get("/subscriptions/billing/leases", **shop)["leases"][0]["leased_at"] == "2100-01-01T00:00:00Z"
     harness.post(f"{CLOCK}/advance", {"seconds": 60})
-    assert harness.get("/subscriptions/billing", **shop)["oldest_age_seconds"] == 60
+    record = harness.get("/subscriptions/billing", **shop)
+    assert (record["oldest_age_seconds"], record["now"]) == (60, "2100-01-01T00:01:00Z")
+    assert harness.get("/topics/orders", **shop)["now"] == "2100-01-01T00:01:00Z"
+    harness.post("/snapshots", {"name": "kept", "subscription": "billing", "project": "shop"})
+    assert harness.get("/snapshots/kept", **shop)["now"] == "2100-01-01T00:01:00Z"
+    harness.call(harness.context.live.samples.take)
+    assert harness.get("/statistics")["oldest_age_seconds"] == 60, "of the project, not of the server"
     ago = harness.get("/topics/orders/messages", at="-61s", **shop)
     assert [each["data"] for each in ago["messages"]] == ["one"]
 

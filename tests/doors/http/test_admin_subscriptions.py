@@ -190,7 +190,29 @@ def test_counts_say_what_happened(admin: Harness, clock: ManualClock) -> None:
     assert (record["backlog_messages"], record["in_flight_messages"]) == (9, 2)
     assert (record["delivered"], record["acked"], record["returned"]) == (4, 1, 1)
     assert record["oldest_age_seconds"] == 5
-    assert record["last_used_at"] == "2026-11-15T10:00:05Z"
+    assert record["due_age_seconds"] == 5
+    assert (record["last_used_at"], record["now"]) == ("2026-11-15T10:00:05Z", "2026-11-15T10:00:05Z")
+
+
+def test_a_delayed_message_is_not_due_until_then(admin: Harness, clock: ManualClock) -> None:
+    admin.post("/subscriptions", {"name": "s", "topic": "orders"})
+    admin.post("/topics/orders/messages", {"messages": [{"data": "later", "delay_seconds": 60}]})
+
+    def ages() -> tuple[float, float]:
+        record = admin.get("/subscriptions/s")
+        return record["oldest_age_seconds"], record["due_age_seconds"]
+
+    admin.call(clock.advance, 50)
+    assert ages() == (50, 0)
+    publish(admin, 1)
+    admin.call(clock.advance, 4)
+    assert ages() == (54, 4), "another one may be delivered"
+    admin.post("/subscriptions/s/nack", receipts(pull(admin, 1)))
+    assert ages() == (54, 4)
+    admin.post("/subscriptions/s/ack", receipts(pull(admin, 1)))
+    assert ages() == (54, 0)
+    admin.call(clock.advance, 16)
+    assert ages() == (70, 10)
 
 
 def test_a_peek_shows_what_a_pull_would_give(admin: Harness) -> None:

@@ -16,6 +16,7 @@ _LAST = (LAST_INSTANT - EPOCH) // timedelta(microseconds=1) * 1000
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Counts = dict[str, int]
+Now = Annotated[datetime, msgspec.Meta(description="The time there: the server's, or that of a project with its own.")]
 
 
 def instant(nanoseconds: int) -> datetime | None:
@@ -58,6 +59,7 @@ class Topic(msgspec.Struct):
     publish_rate: float
     publish_bytes_rate: float
     last_published_at: datetime | None
+    now: Now
     names: Names
     recent: list[float] | msgspec.UnsetType = msgspec.UNSET
 

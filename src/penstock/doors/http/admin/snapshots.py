@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Project, Route
+from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import made_at
+from penstock.doors.http.admin.records import Now, made_at
 from penstock.doors.http.admin.topics import Search
 from penstock.doors.resources import SNAPSHOTS, parts_of
 from penstock.engine.port import SnapshotDump
@@ -25,6 +25,7 @@ class Snapshot(msgspec.Struct):
     expires_at: datetime
     first_unacked: int
     labels: dict[str, str]
+    now: Now
 
 
 class SnapshotQuery(Paging, forbid_unknown_fields=True):
@@ -53,21 +54,20 @@ async def list_snapshots(call: Call[SnapshotQuery, None]) -> SnapshotPage:
         if query.search in each.name and query.project in ("", parts_of(each.name, SNAPSHOTS)[0])
     ]
     page = page_of(found, query, lambda each: each.name)
-    return SnapshotPage([_record(each) for each in page.items], page.next_page_token, page.total)
+    return SnapshotPage([_record(call.context, each) for each in page.items], page.next_page_token, page.total)
 
 
 async def create_snapshot(call: Call[Any, NewSnapshot]) -> Snapshot:
     body = call.body
-    return _record(
-        await call.queue.create_snapshot(call.snapshot(body.name), call.subscription(body.subscription), body.labels)
-    )
+    name, subscription = call.snapshot(body.name), call.subscription(body.subscription)
+    return _record(call.context, await call.queue.create_snapshot(name, subscription, body.labels))
 
 
 async def show_snapshot(call: Call[Project, None]) -> Snapshot:
     name = call.snapshot()
     for each in await call.queue.snapshots():
         if each.name == name:
-            return _record(each)
+            return _record(call.context, each)
     raise NotFoundError(f"Snapshot not found: {name}")
 
 
@@ -75,7 +75,7 @@ async def delete_snapshot(call: Call[Project, None]) -> None:
     await call.queue.delete_snapshot(call.snapshot())
 
 
-def _record(one: SnapshotDump) -> Snapshot:
+def _record(context: Context, one: SnapshotDump) -> Snapshot:
     project, last = parts_of(one.name, SNAPSHOTS)
     return Snapshot(
         name=one.name,
@@ -86,6 +86,7 @@ def _record(one: SnapshotDump) -> Snapshot:
         expires_at=made_at(one.expires_at),
         first_unacked=one.cursor,
         labels=one.labels,
+        now=made_at(context.queue.clock_of(one.topic_name).now()),
     )
 
 

@@ -15,7 +15,7 @@ from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.consumers import connected
 from penstock.doors.http.admin.moments import moment
 from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Count, Counts, Names, instant, made_at
+from penstock.doors.http.admin.records import Count, Counts, Names, Now, instant, made_at
 from penstock.doors.http.admin.topics import Recent, Search, Sort
 from penstock.doors.paging import Page
 from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, full_name, parts_of
@@ -55,6 +55,10 @@ class Backlog(msgspec.Struct):
     in_flight_messages: Count
     in_flight_bytes: Count
     oldest_age_seconds: float
+    due_age_seconds: Annotated[
+        float,
+        msgspec.Meta(description="For how long one could have been delivered; 0: all are delayed or there is none."),
+    ]
     delivered: Count
     acked: Count
     returned: Count
@@ -63,6 +67,7 @@ class Backlog(msgspec.Struct):
     deliver_rate: float
     ack_rate: float
     last_used_at: datetime | None
+    now: Now
     recent: list[float] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -285,10 +290,12 @@ def counts_of(context: Context, counted: SubscriptionStatistics) -> dict[str, An
     deliver_rate, ack_rate = context.rates.of_subscription(counted.subscription)
     return {name: getattr(counted, name) for name in _SAME} | {
         "oldest_age_seconds": counted.oldest_unacked_age_seconds,
+        "due_age_seconds": counted.due_age_seconds,
         "dropped": dict(counted.dropped),
         "deliver_rate": deliver_rate,
         "ack_rate": ack_rate,
         "last_used_at": instant(counted.used_at),
+        "now": made_at(context.queue.clock_of(counted.subscription).now()),
     }
 
 

@@ -154,6 +154,7 @@ def _record(context: Context, topic: TopicMetadata, counted: TopicStatistics, qu
         publish_rate=rate,
         publish_bytes_rate=bytes_rate,
         last_published_at=instant(counted.last_publish_at),
+        now=made_at(context.queue.clock_of(topic.name).now()),
         names=Names(**context.condition.names.of(topic.name, is_queue=topic.name in queues)),
     )
 
