@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import signal
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect
@@ -10,6 +12,8 @@ from penstock.admin.client import Client
 from tests.console.conftest import BOXES
 from tests.console.pictures import keep
 from tests.server_process import ServerProcess
+
+NO_ANSWER = re.compile(r"^The server has not answered since \d\d:\d\d:\d\d; trying again\.$")
 
 
 def test_the_page_comes_back_when_the_server_does_and_says_so(browser: Browser, tmp_path: Path) -> None:
@@ -22,7 +26,7 @@ def test_the_page_comes_back_when_the_server_does_and_says_so(browser: Browser, 
         expect(page.locator(".box", has_text="kept")).to_be_visible()
         before = page.evaluate(BOXES)
         server.kill()
-        expect(page.get_by_role("alert")).to_have_text("The server does not answer; trying again.", timeout=15_000)
+        expect(page.get_by_role("alert")).to_have_text(NO_ANSWER, timeout=15_000)
         expect(page.locator(".connection")).to_have_text("lost")
         expect(page.locator(".box", has_text="kept")).to_be_visible()
         assert page.evaluate(BOXES) == before
@@ -33,5 +37,22 @@ def test_the_page_comes_back_when_the_server_does_and_says_so(browser: Browser, 
         assert page.evaluate(BOXES) == before
         keep(page, "back")
         page.get_by_role("button", name="Good").click()
+        expect(page.locator(".toast")).to_have_count(0)
+        page.close()
+
+
+def test_a_server_that_hangs_is_not_called_live(browser: Browser, tmp_path: Path) -> None:
+    """Its connections stay open: only the samples, which come each second, tell that it is there."""
+    with ServerProcess(tmp_path, "--memory", doors=("http",)) as server:
+        page = browser.new_page(base_url=f"http://{server.addresses['http']}")
+        page.clock.install()
+        page.goto("/#/overview")
+        expect(page.locator(".connection")).to_have_text("live")
+        server.process.send_signal(signal.SIGSTOP)
+        page.clock.fast_forward(12_000)
+        expect(page.locator(".connection")).to_have_text("lost")
+        expect(page.get_by_role("alert")).to_have_text(NO_ANSWER)
+        server.process.send_signal(signal.SIGCONT)
+        expect(page.locator(".connection")).to_have_text("live")
         expect(page.locator(".toast")).to_have_count(0)
         page.close()

@@ -70,6 +70,7 @@ class Moves:
         self.check_room(subscription)
         move = Move(self._number + 1, self.queue, subscription, choice, self.sources)
         if own is not None:
+            move.topic = own.name
             move.on_end = lambda: self._end_own(move, own)
         await move.begin()
         self._number += 1
@@ -135,6 +136,7 @@ class MoveRecord(msgspec.Struct, rename={"source": "from"}):
     id: str
     state: str
     source: str
+    topic: Annotated[str | None, msgspec.Meta(description="Where `from` was made for the move, as nobody read it.")]
     to: str | None
     moved: Count
     left: Count
@@ -232,6 +234,7 @@ def _record(move: Move) -> MoveRecord:
         id=move.id,
         state=move.state,
         source=move.subscription,
+        topic=move.topic,
         to=move.choice.to,
         moved=move.moved,
         left=sum(move.left.values()),

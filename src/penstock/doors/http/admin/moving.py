@@ -159,6 +159,7 @@ class Move:
     def __init__(self, number: int, queue: Queue, subscription: str, choice: Choice, sources: Sources) -> None:
         self.id = str(number)
         self.subscription = subscription
+        self.topic: str | None = None  # where the subscription was made for the move
         self.choice = choice
         self.state = RUNNING
         self.reason = ""

@@ -1,6 +1,7 @@
 // The console: the frame around the pages, the keys, and which page an address leads to.
 
 import { get, token } from "./lib/api.js";
+import { clock } from "./lib/format.js";
 import { live } from "./lib/live.js";
 import { format, go, parse } from "./lib/route.js";
 import { Component, html, render } from "./lib/view.js";
@@ -23,11 +24,14 @@ const PAGES = [
   ["snapshots", "Snapshots", "n"],
   ["server", "Server", "v"],
 ];
-const SENTENCES = { lost: "The server does not answer; trying again.", refused: "The server refuses this page." };
+const SENTENCES = {
+  lost: () => `The server ${live.heardAt ? `has not answered since ${clock(live.heardAt).slice(11, 19)}` : "does not answer"}; trying again.`,
+  refused: () => "The server refuses this page.",
+};
 const KEYS = [["/", "search"], ["↓ ↑", "from row to row"], ["Enter", "open"], ["Esc", "leave the search"], ["p", "pause, go on"]];
 
 class App extends Component {
-  state = { hash: location.hash, needsToken: false, asked: false, help: false };
+  state = { hash: location.hash, needsToken: false, asked: false, help: false, section: null };
 
   componentDidMount() {
     addEventListener("hashchange", () => this.arrive());
@@ -36,6 +40,7 @@ class App extends Component {
     addEventListener("keydown", (event) => this.key(event));
     live.on("state", () => this.forceUpdate());
     live.on("server", () => this.forceUpdate());
+    live.on("section", (section) => this.setState({ section }));
     live.start();
   }
 
@@ -44,6 +49,7 @@ class App extends Component {
     const [before, after] = [this.state.hash, location.hash].map((hash) => parse(hash).parts.join("/"));
     this.setState({ hash: location.hash });
     if (before === after) return;
+    this.setState({ section: null });
     document.querySelector("main").focus({ preventScroll: true });
     scrollTo(0, 0);
     requestAnimationFrame(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" }));
@@ -74,7 +80,9 @@ class App extends Component {
   searchKey(event) {
     const asks = event.key === "Enter" && event.target.form === null; // in a form, Enter sends it
     if (event.key === "ArrowDown" || asks) this.toFirstRow(event);
-    if (event.key === "Escape") event.target.blur();
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // a browser would empty the field, and tell nobody
+    event.target.blur();
   }
 
   toFirstRow(event) {
@@ -86,7 +94,7 @@ class App extends Component {
   /** What happened to the connection, over the page, so that nothing on it moves. */
   notice() {
     const ask = live.state === "refused" && html` <button type="button" onClick=${() => this.setState({ needsToken: true })}>Give a token</button>`;
-    if (SENTENCES[live.state]) return html`<p class="toast bad" role="alert">${SENTENCES[live.state]}${ask}</p>`;
+    if (SENTENCES[live.state]) return html`<p class="toast bad" role="alert">${SENTENCES[live.state]()}${ask}</p>`;
     if (!live.restarted) return null;
     const seen = () => {
       live.restarted = false;
@@ -95,15 +103,16 @@ class App extends Component {
     return html`<p class="toast" role="status">The server was started anew; what is shown is from the new one. <button type="button" onClick=${seen}>Good</button></p>`;
   }
 
-  render(_, { hash, needsToken, help }) {
+  render(_, { hash, needsToken, help, section }) {
     const { parts, query } = parse(hash);
     const here = parts[0] || "overview";
     document.title = parts[1] ? `${parts[1].split("/").pop()} - Penstock` : "Penstock";
     return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main").focus(); }}>To the content</a>
       <header>
         <a class="brand" href=${format(["overview"])}><img src="/console/icon.svg" alt="" width="22" height="22" />Penstock</a>
-        <nav aria-label="Pages">${PAGES.map(([page, label, letter]) => html`<a href=${format([page])} aria-current=${page === here ? "page" : undefined} title=${`g ${letter}`}>${label}</a>`)}</nav>
+        <nav aria-label="Pages">${PAGES.map(([page, label, letter]) => html`<a href=${format([page])} aria-current=${page === (section ?? here) ? "page" : undefined} title=${`g ${letter}`}>${label}</a>`)}</nav>
         <span class=${`connection ${live.paused ? "paused" : live.state}`} role="status">${live.paused ? "paused" : live.state}</span>
+        ${live.paused && here !== "overview" && html`<button type="button" onClick=${() => live.pause(false)}>Go on</button>`}
         <button type="button" class="quiet" aria-label="Keys" onClick=${() => this.setState({ help: true })}>?</button>
       </header>
       <main id="main" tabindex="-1">${page(here, parts, query)}</main>

@@ -4,6 +4,8 @@ import { events, get } from "./api.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
+const SILENCE = 10_000; // a sample comes every second: after so long without one the server hangs, or the way to it
+const OWN_TIME = 5_000; // a record whose time is further than this from the server's is of a project with its own
 
 class Live extends EventTarget {
   state = "connecting"; // connecting, live, lost, refused
@@ -11,10 +13,28 @@ class Live extends EventTarget {
   last = null; // the newest sample
   server = null; // what /server said when the stream began
   restarted = false; // since the page was opened
+  heardAt = 0; // when the server last said something, in the browser's time
+  offset = 0; // of the server's clock before the browser's
 
   /** Whether this page may change anything: without it, nothing that would is offered. */
   get canChange() {
     return this.server?.may_change === true;
+  }
+
+  /** The time at the server, whatever the clock of this machine shows. */
+  now() {
+    return Date.now() + this.offset;
+  }
+
+  /** The time of what a record is about, by the `now` in it: a project may have been moved, or stand. */
+  timeOf({ now }) {
+    const there = Date.parse(now);
+    return Math.abs(there - this.now()) > OWN_TIME ? there : this.now();
+  }
+
+  hear(instant) {
+    this.heardAt = Date.now();
+    if (instant) this.offset = Date.parse(instant) - this.heardAt;
   }
 
   /** Ask again now, such as with another token; whatever is on the page stays. */
@@ -28,11 +48,12 @@ class Live extends EventTarget {
     let wait = FIRST_WAIT;
     for (;;) {
       try {
-        const server = await get("/server");
+        const server = await get("/server", {}, AbortSignal.timeout(SILENCE));
+        this.hear(server.now);
         this.restarted ||= this.server !== null && this.server.started_at !== server.started_at;
         this.server = server;
         this.tell("server", server);
-        for await (const { kind, data } of events("/events")) {
+        for await (const { kind, data } of this.watched()) {
           if (this.state !== "live") {
             this.become("live");
             wait = FIRST_WAIT;
@@ -48,6 +69,20 @@ class Live extends EventTarget {
         setTimeout(resolve, wait);
       });
       wait = Math.min(wait * 2, LONGEST_WAIT);
+    }
+  }
+
+  /** The events, until nothing was heard for too long. */
+  async *watched() {
+    const silence = new AbortController();
+    const watch = setInterval(() => Date.now() - this.heardAt > SILENCE && silence.abort(), 1000);
+    try {
+      for await (const event of events("/events", {}, silence.signal)) {
+        this.hear(event.data.at);
+        yield event;
+      }
+    } finally {
+      clearInterval(watch);
     }
   }
 

@@ -5,6 +5,12 @@ import { Component, createRef, html } from "../lib/view.js";
 
 const WRITE = { rate, bytes, duration, count: short };
 const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
+const MINUTE = 60;
+const DURATIONS = [
+  ...Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** (power - 6))).flat().filter((step) => step <= 10),
+  ...[15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE],
+  ...[1, 2, 3, 6, 12, 24, 48, 120, 240, 720, 2400, 8760, 87_600].map((hours) => hours * 3600),
+]; // between the lines of an axis, so that they are round numbers
 const WINDOWS = { 900: [60, 120, 300, 600, 900], 86400: [3600, 7200, 21600, 43200, 86400] }; // what a server that runs for less is shown in
 const HEIGHT = 170;
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -20,6 +26,11 @@ function clockOf(seconds, plot) {
   const at = new Date(seconds * 1000);
   const parts = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two);
   return (plot.scales.x.max - plot.scales.x.min < 600 ? parts : parts.slice(0, 2)).join(":");
+}
+
+/** Beside the axis, for the longest of its labels: one that is cut is another number. */
+function room(written) {
+  return Math.max(58, 12 + 6.2 * Math.max(...(written ?? []).map((each) => each?.length ?? 0), 0));
 }
 
 /** Properties: title, unit (rate, bytes, duration, count), seconds shown, times, lines: [{label, colour, values}]. */
@@ -84,7 +95,7 @@ export class Chart extends Component {
       scales: { x: { range: () => this.range() }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [
         { ...axis, size: 24, gap: 4, space: 70, values: (plot, values) => values.map((value) => clockOf(value, plot)) },
-        { ...axis, size: 58, gap: 4, space: 34, incrs: unit === "bytes" ? POWERS : undefined, values: (_, values) => values.map((value) => write(value)) },
+        { ...axis, size: (_, written) => room(written), gap: 4, space: 34, incrs: { bytes: POWERS, duration: DURATIONS }[unit], values: (_, values) => values.map((value) => write(value)) },
       ],
       series: [
         {},

@@ -2,6 +2,8 @@
 
 import { html } from "../lib/view.js";
 
+const FIRST_LINKS = "td:first-child a, td:first-child:not(:has(a)) + td a"; // one a row
+
 /**
  * columns: [{label, number, wide, minor, stack, sort, cell(row)}], minor ones not on a phone, stack on lines of their own there; sort: "name" or "-name";
  * onSort(sort); href(row) leads on. A row is a link as well, so that it can be opened in another tab.
@@ -10,7 +12,7 @@ export function Table({ columns, rows, sort = "", onSort, href, empty, label, co
   if (!rows.length) return html`<p class="empty">${empty}</p>`;
   const kind = (column) => [column.number && "number", column.wide && "wide", column.minor && "minor", column.stack && "stack"].filter(Boolean).join(" ");
   return html`<div class="scroll" tabindex="-1">
-    <table class=${compact ? "compact" : ""} aria-label=${label} onKeyDown=${(event) => walk(event, "tbody tr a:first-of-type")}>
+    <table class=${compact ? "compact" : ""} aria-label=${label} onKeyDown=${(event) => walk(event, FIRST_LINKS)}>
       <thead>
         <tr>${columns.map((column) => html`<${Header} kind=${kind(column)} column=${column} sort=${sort} onSort=${onSort} />`)}</tr>
       </thead>
@@ -19,7 +21,7 @@ export function Table({ columns, rows, sort = "", onSort, href, empty, label, co
           (row) => html`<tr key=${keyOf(row)} data-href=${href ? href(row) : undefined} onClick=${href ? follow : undefined}>
             ${columns.map(
               (column, at) => html`<td class=${kind(column)} data-label=${column.label}>
-                ${at === 0 && href ? html`<a href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}
+                ${at === 0 && href ? html`<a class="cut" title=${row.name} href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}
               </td>`,
             )}
           </tr>`,
@@ -44,11 +46,12 @@ function follow(event) {
   location.hash = event.currentTarget.dataset.href;
 }
 
-/** Up and down go from link to link; Enter follows the one that has the focus anyway. */
+/** Up and down go from row to row, wherever in one the focus is; Enter follows the one that has the focus anyway. */
 export function walk(event, selector) {
   if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
   const links = [...event.currentTarget.querySelectorAll(selector)];
-  const at = links.indexOf(document.activeElement);
+  const here = document.activeElement;
+  const at = links.findIndex((link) => link === here || link.closest("tr")?.contains(here));
   const next = links[at + (event.key === "ArrowDown" ? 1 : -1)];
   if (next) {
     next.focus();

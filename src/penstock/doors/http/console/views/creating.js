@@ -16,33 +16,40 @@ export function writeLabels(labels) {
 
 const number = (text) => (text === "" || text === undefined ? undefined : Number(text));
 
-export function CreateTopic({ onClose }) {
+/** The project of what is made: that of its full name, else the one that the page is about. */
+export function projectOf(name, project) {
+  return /^projects\/([^/]+)\//.exec(name ?? "")?.[1] ?? project;
+}
+
+const placed = (name, project) => ({ name, project: projectOf(name, project) });
+
+export function CreateTopic({ project, onClose }) {
   const run = async (values) => {
     await post("/topics", {
-      name: values.name,
+      ...placed(values.name, project),
       retention_seconds: number(values.retention) ?? 0,
       retention_bytes: number(values.bytes) ?? 0,
       labels: readLabels(values.labels),
     });
   };
   return html`<${Dialog} title="New topic" submit="Make it" run=${run} onClose=${onClose}>
-    <${Field} label="Name" name="name" required autofocus hint="A short name, or projects/PROJECT/topics/NAME" />
+    <${Field} label="Name" name="name" required autofocus hint=${`A short name${project ? ` in ${project}` : ""}, or projects/PROJECT/topics/NAME`} />
     <${Field} label="Keep acked messages for (seconds)" name="retention" type="number" min="0" hint="Empty: as the server does" />
     <${Field} label="And at most (bytes)" name="bytes" type="number" min="0" hint="Empty: as the server does" />
     <${Field} label="Labels" name="labels" hint="name=value, name=value" />
   <//>`;
 }
 
-export function CreateQueue({ onClose }) {
-  return html`<${Dialog} title="New queue" submit="Make it" run=${async (values) => void (await post("/queues", values))} onClose=${onClose}>
+export function CreateQueue({ project, onClose }) {
+  return html`<${Dialog} title="New queue" submit="Make it" run=${async (values) => void (await post("/queues", placed(values.name, project)))} onClose=${onClose}>
     <${Field} label="Name" name="name" required autofocus hint="A topic and its one subscription, both of this name" />
   <//>`;
 }
 
-export function CreateSubscription({ topic, onClose }) {
+export function CreateSubscription({ topic, project, onClose }) {
   const run = async (values) => {
     const start = /^\d+$/.test(values.start) ? Number(values.start) : values.start || "end";
-    await post("/subscriptions", { name: values.name, topic: topic ?? values.topic, start, options: readOptions(values) });
+    await post("/subscriptions", { ...placed(values.name, projectOf(topic ?? values.topic, project)), topic: topic ?? values.topic, start, options: readOptions(values) });
   };
   return html`<${Dialog} title="New subscription" submit="Make it" run=${run} onClose=${onClose}>
     <${Field} label="Name" name="name" required autofocus />

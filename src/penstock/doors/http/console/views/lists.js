@@ -59,8 +59,9 @@ class List extends View {
 
   /** What each kind of client calls it. */
   names(usual) {
-    const name = (client) => (row) => (row.names[client] ? html`<code>${row.names[client]}</code> <${Copy} text=${row.names[client]} />` : html`<span class="quiet">cannot reach it</span>`);
-    return [this.columns(usual)[0], ...Object.entries(CLIENTS).map(([client, label]) => ({ label, wide: client !== "text" && client !== "python", stack: true, cell: name(client) }))];
+    const wide = (client) => client !== "text" && client !== "python";
+    const name = (client) => (row) => (row.names[client] ? html`<code class=${wide(client) ? "" : "cut"} title=${row.names[client]}>${row.names[client]}</code> <${Copy} text=${row.names[client]} />` : html`<span class="quiet">cannot reach it</span>`);
+    return [this.columns(usual)[0], ...Object.entries(CLIENTS).map(([client, label]) => ({ label, wide: wide(client), stack: true, cell: name(client) }))];
   }
 }
 
@@ -82,7 +83,7 @@ export class Topics extends List {
   create = "New topic";
   empty = "There are no topics yet. A publisher or the button above makes one.";
   href = (topic) => format(["topics", topic.name]);
-  dialog = (onClose) => html`<${CreateTopic} onClose=${onClose} />`;
+  dialog = (onClose) => html`<${CreateTopic} project=${this.props.query.project} onClose=${onClose} />`;
 
   columns(usual) {
     return [
@@ -92,7 +93,7 @@ export class Topics extends List {
       { label: "Published", number: true, sort: "rate", cell: (topic) => rate(topic.publish_rate) },
       lastMinute("Published"),
       { label: "Subscriptions", number: true, sort: "subscriptions", cell: (topic) => count(topic.subscriptions) },
-      { label: "Last publish", number: true, minor: true, sort: "published", cell: (topic) => ago(topic.last_published_at, Date.now()) },
+      { label: "Last publish", number: true, minor: true, sort: "published", cell: (topic) => ago(topic.last_published_at, live.timeOf(topic)) },
       { label: "Labels", minor: true, cell: (topic) => html`<${Labels} labels=${topic.labels} />` },
     ];
   }
@@ -105,12 +106,12 @@ export class Subscriptions extends List {
   create = "New subscription";
   empty = "There are no subscriptions yet.";
   href = (each) => format(["subscriptions", each.name]);
-  dialog = (onClose) => html`<${CreateSubscription} onClose=${onClose} />`;
+  dialog = (onClose) => html`<${CreateSubscription} project=${this.props.query.project} onClose=${onClose} />`;
 
   columns(usual) {
     return [
       { label: "Subscription", sort: "name", cell: (each) => shownName(each, usual) },
-      { label: "Topic", sort: "topic", cell: (each) => html`<a href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>` },
+      { label: "Topic", sort: "topic", cell: (each) => (each.detached ? html`<span class="quiet cut" title=${each.topic}>${lastPart(each.topic)}, deleted</span>` : html`<a class="cut" title=${each.topic} href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>`) },
       { label: "Kind", minor: true, cell: (each) => (each.detached ? "detached" : each.kind) },
       ...waiting,
     ];
@@ -124,7 +125,7 @@ export class Queues extends List {
   create = "New queue";
   empty = "There are no queues yet: a queue is a topic with one subscription of the same name.";
   href = (queue) => format(["subscriptions", queue.subscription]);
-  dialog = (onClose) => html`<${CreateQueue} onClose=${onClose} />`;
+  dialog = (onClose) => html`<${CreateQueue} project=${this.props.query.project} onClose=${onClose} />`;
 
   columns(usual) {
     return [{ label: "Queue", sort: "name", cell: (queue) => shownName({ project: queue.project, id: queue.name }, usual) }, ...waiting];

@@ -25,23 +25,25 @@ export class Moves extends View {
       <div class="bar"><h1>Moves</h1>${!live.canChange && html`<${ReadOnly} />`}</div>
       <p class="quiet">Redrives and moves since the server was started. A new one begins on the page of a subscription or of a topic.</p>
       <${Table} label="Moves" rows=${moves} keyOf=${(move) => move.id} empty="Nothing was moved yet." columns=${[
-        { label: "From", cell: (move) => html`<a href=${format(["subscriptions", move.from])}>${lastPart(move.from)}</a>` },
-        { label: "To", cell: (move) => (move.to ? html`<a href=${format(["topics", move.to])}>${lastPart(move.to)}</a>` : "where each came from") },
+        { label: "From", cell: (move) => html`<a class="cut" title=${move.topic ?? move.from} href=${move.topic ? format(["topics", move.topic]) : format(["subscriptions", move.from])}>${lastPart(move.topic ?? move.from)}</a>` },
+        { label: "To", cell: (move) => (move.to ? html`<a class="cut" title=${move.to} href=${format(["topics", move.to])}>${lastPart(move.to)}</a>` : "where each came from") },
         { label: "State", cell: (move) => html`<span class=${`state ${move.state}`}>${move.state}</span>` },
         { label: "Progress", cell: (move) => html`<${Bar} move=${move} />` },
         { label: "Moved", number: true, cell: (move) => count(move.moved) },
         { label: "Left", number: true, cell: (move) => html`<span title=${reasons(move)}>${count(move.left)}</span>` },
-        { label: "Unknown", number: true, cell: (move) => count(move.unknown) },
+        { label: "Unknown", number: true, cell: (move) => (move.state === "running" ? "–" : count(move.unknown)) },
         { label: "At most", number: true, cell: (move) => (move.rate ? rate(move.rate) : "no limit") },
-        { label: "Started", cell: (move) => ago(move.started_at, Date.now()) },
+        { label: "Started", cell: (move) => ago(move.started_at, live.now()) },
         { label: "Why", wide: true, cell: (move) => (move.state === "running" && live.canChange ? html`<button type="button" onClick=${stop(move)}>Stop</button>` : move.reason || reasons(move)) },
       ]} />
     </section>`;
   }
 }
 
-function Bar({ move }) {
-  return html`<progress max=${Math.max(1, move.total)} value=${move.state === "done" ? Math.max(1, move.total) : move.moved + move.left} aria-label="Progress"></progress>`;
+/** `most`: more than so many are not moved. */
+function Bar({ move, most }) {
+  const total = Math.max(1, most ? Math.min(most, move.total) : move.total);
+  return html`<progress max=${total} value=${move.state === "done" ? total : move.moved + (most ? 0 : move.left)} aria-label="Progress"></progress>`;
 }
 
 function reasons(move) {
@@ -52,7 +54,8 @@ function reasons(move) {
 export function outcome(move) {
   const left = move.left ? ` (${reasons(move)})` : "";
   const why = move.reason ? ` ${move.reason}.` : "";
-  return `${plural(move.moved, "message")} moved, ${count(move.left)} left${left}, ${count(move.unknown)} unknown.${why}`;
+  const open = move.state === "running" ? "under way" : "unknown"; // what is published and not yet acked is no riddle while it runs
+  return `${plural(move.moved, "message")} moved, ${count(move.left)} left${left}, ${count(move.unknown)} ${open}.${why}`;
 }
 
 /** The same of a topic: of one of its subscriptions, or of the topic itself where nobody reads it. */
@@ -80,6 +83,7 @@ export class RedriveOf extends Component {
 /** Properties: from, or sources to choose from; waiting; ids: only these. First a plan, then the move. */
 export class Redrive extends Component {
   state = { which: this.props.ids ? "ids" : "all", plan: null, move: null, trouble: "" };
+  edits = 0;
 
   componentWillUnmount() {
     this.gone = true;
@@ -90,20 +94,29 @@ export class Redrive extends Component {
     const matching = which === "matching" ? { filter: values.filter, text: values.text, json: values.json } : {};
     const ids = which === "ids" ? { ids: values.ids.split(/[\s,]+/).filter(Boolean) } : {};
     if (which === "ids" && !ids.ids.length) throw new Error("Give at least one id.");
+    if (which === "matching" && !Object.values(matching).some((each) => each.trim())) throw new Error("Say what they are to match: attributes, a text or a JSON path.");
     return { from: values.from ?? this.props.from, to: values.to || null, ...matching, ...ids, max: Number(values.max) || 0, rate: Number(values.rate) || 0 };
   }
 
   async look(dialog) {
-    this.setState({ plan: null });
+    this.edited();
+    const { edits } = this;
     await dialog.attempt(async (values) => {
       const plan = await post("/moves", { ...this.body(values), dry_run: true });
-      this.setState({ plan: sentence(plan) });
+      if (edits === this.edits) this.setState({ plan: sentence(plan) });
     });
   }
 
+  /** What was counted was of what stood there before. */
+  edited() {
+    this.edits += 1;
+    this.setState({ plan: null });
+  }
+
   async run(values) {
-    const started = await post("/moves", this.body(values));
-    this.setState({ move: started, plan: null });
+    const body = this.body(values);
+    const started = await post("/moves", body);
+    this.setState({ move: started, most: body.max, plan: null });
     return this.follow(started);
   }
 
@@ -127,15 +140,16 @@ export class Redrive extends Component {
     return `${move.state === "stopped" ? "Stopped: " : ""}${outcome(move)}`;
   }
 
-  render({ title, sources, waiting, ids, onClose }, { which, plan, move, trouble }) {
+  render({ title, sources, waiting, ids, onClose }, { which, plan, move, most, trouble }) {
     return html`<${Dialog} title=${title} submit="Move" run=${(values) => this.run(values)} onClose=${onClose}
       extra=${(dialog) => (move
         ? html`<button type="button" disabled=${!dialog.state.busy} onClick=${() => remove(`/moves/${encodeURIComponent(move.id)}`).catch(() => {})}>Stop</button>`
         : html`<button type="button" disabled=${dialog.state.busy} onClick=${() => this.look(dialog)}>Only count</button>`)}>
+      <div onInput=${() => this.edited()}>
       <p class="quiet">${waiting === undefined ? "" : `${plural(waiting, "message")} wait. `}Each is published durably before it is acked here.</p>
       ${sources && html`<${Choice} label="From" name="from">${sources.map(([name, label]) => html`<option value=${name}>${label}</option>`)}<//>`}
       <${Field} label="To topic" name="to" hint="Empty: each dead letter goes back to the topic it came from" />
-      <${Choice} label="Which" onChange=${(event) => this.setState({ which: event.target.value, plan: null })}>
+      <${Choice} label="Which" onChange=${(event) => this.setState({ which: event.target.value })}>
         <option value="all" selected=${which === "all"}>All that wait</option>
         <option value="matching" selected=${which === "matching"}>Those that match</option>
         <option value="ids" selected=${which === "ids"}>These ids</option><//>
@@ -147,9 +161,9 @@ export class Redrive extends Component {
       <div class="columns">
         <${Field} label="At most" name="max" type="number" min="0" hint="messages; empty: all" />
         <${Field} label="A second at most" name="rate" type="number" min="0" step="any" hint="empty: as fast as it goes" />
-      </div>
+      </div></div>
       ${plan && html`<p class="plan" role="status">${plan}</p>`}
-      ${move && html`<p class="plan"><${Bar} move=${move} /> ${outcome(move)} ${move.total ? `Of ${count(move.total)}.` : ""} <a href=${format(["moves"])}>All moves</a></p>`}
+      ${move && html`<p class="plan"><${Bar} move=${move} most=${most} /> ${outcome(move)} ${move.total ? `Of ${count(most ? Math.min(most, move.total) : move.total)}.` : ""} <a href=${format(["moves"])}>All moves</a></p>`}
       ${trouble && html`<p class="problem" role="alert">${trouble}</p>`}
     <//>`;
   }

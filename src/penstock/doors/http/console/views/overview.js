@@ -1,6 +1,6 @@
 // The first page: what the server does now, through which doors, and where messages go.
 
-import { get } from "../lib/api.js";
+import { get, path } from "../lib/api.js";
 import { bytes, count, duration, rate, short } from "../lib/format.js";
 import { live } from "../lib/live.js";
 import { format, refine } from "../lib/route.js";
@@ -10,7 +10,7 @@ import { Chart } from "../parts/chart.js";
 import { Segments, Tile } from "../parts/facts.js";
 import { Flow } from "../parts/flow.js";
 import { Table } from "../parts/table.js";
-import { picture, SHOWN, STUCK_SECONDS } from "./picture.js";
+import { others, picture, SHOWN, STUCK_SECONDS } from "./picture.js";
 
 const RANGES = { "15m": { label: "15 min", step: 1, seconds: 900 }, "24h": { label: "24 h", step: 60, seconds: 86_400 } };
 const OLDEST_EVERY = 10_000; // milliseconds
@@ -41,7 +41,8 @@ export class Overview extends View {
       this.doors = names.map((name) => new Samples("door", name, (sample) => sample.doors[name]));
       this.again = follow(this, [this.samples, ...this.doors], () => this.range.step);
     }
-    return { statistics, server, topics, busy, oldest };
+    const found = await Promise.all(others({ topics, busy, oldest }).map((name) => get(path("topics", name), {}, signal).catch(absent)));
+    return { statistics, server, topics, busy, oldest, read: found.filter(Boolean) };
   }
 
   /** Who waits longest changes slowly, and the server has to look at every subscription for it. */
@@ -128,4 +129,10 @@ function tiles({ statistics, server }) {
     <${Tile} label="Disk" value=${journal.free_bytes === null ? "none" : bytes(journal.bytes + journal.wal_bytes)} hint=${journal.free_bytes === null ? "kept in memory only" : `${bytes(journal.free_bytes)} free`} />
     <${Tile} label="Memory" value=${bytes(statistics.memory_bytes)} hint=${`CPU ${Math.round(statistics.cpu * 100)} %`} />
   </div>`;
+}
+
+/** One that was deleted meanwhile. */
+function absent(error) {
+  if (error.status !== 404) throw error;
+  return null;
 }

@@ -4,26 +4,34 @@ import { lastPart, rate, short, duration, shownName } from "../lib/format.js";
 import { format } from "../lib/route.js";
 
 export const SHOWN = 10; // topics, and as many subscriptions
-export const STUCK_SECONDS = 60; // the oldest message waits longer than this, and nothing is acked
+export const STUCK_SECONDS = 60; // a message could have been delivered for longer than this, and nothing is acked
 
+/** What is delayed on purpose waits as it should. */
 export function isStuck(each) {
-  return each.backlog_messages > 0 && each.oldest_age_seconds > STUCK_SECONDS && each.ack_rate === 0;
+  return each.backlog_messages > 0 && each.due_age_seconds > STUCK_SECONDS && each.ack_rate === 0;
 }
 
 const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 
 /** Those that are stuck, then the busiest; in the order of their topics, so that boxes stay where they are. */
-function chosen(busy, oldest) {
+export function chosen(busy, oldest) {
   const all = [...oldest.filter(isStuck).slice(0, SHOWN / 2), ...busy, ...oldest];
   const some = [...new Map(all.map((each) => [each.name, each])).values()].slice(0, SHOWN);
   return some.sort((a, b) => (a.topic === b.topic ? byName(a, b) : a.topic < b.topic ? -1 : 1));
 }
 
-/** The properties of a Flow, from what the server said. */
-export function picture({ statistics, server, topics, busy, oldest }) {
+/** Topics of chosen subscriptions that are not among the busiest: they are asked for one by one. */
+export function others({ topics, busy, oldest }) {
+  const known = new Set(topics.topics.map((topic) => topic.name));
+  const read = chosen(busy.subscriptions, oldest.subscriptions).filter((each) => !each.detached && !known.has(each.topic));
+  return [...new Set(read.map((each) => each.topic))];
+}
+
+/** The properties of a Flow, from what the server said. `read`: the other topics. */
+export function picture({ statistics, server, topics, read, busy, oldest }) {
   const usual = server.default_project;
   const subscriptions = chosen(busy.subscriptions, oldest.subscriptions);
-  const known = new Map(topics.topics.map((topic) => [topic.name, topic]));
+  const known = new Map([...topics.topics, ...read].map((topic) => [topic.name, topic]));
   const names = [...new Set([...subscriptions.filter((each) => !each.detached).map((each) => each.topic), ...known.keys()])].slice(0, SHOWN).sort();
   const { entered, left } = statistics.flows;
   const out = destinations(subscriptions, statistics, usual);
@@ -49,15 +57,15 @@ function doorsIn(statistics, server) {
 }
 
 function topicBox(name, topic, usual) {
-  const label = topic ? shownName(topic, usual) : lastPart(name);
-  const note = topic ? `${rate(topic.publish_rate)}${topic.subscriptions ? "" : ", nobody reads it"}` : rate(0);
-  return { key: name, label, note, href: format(["topics", name]) };
+  const [, project] = name.split("/");
+  const note = topic ? `${rate(topic.publish_rate)}${topic.subscriptions ? "" : ", nobody reads it"}` : "";
+  return { key: name, label: shownName({ project, id: lastPart(name) }, usual), note, href: format(["topics", name]) };
 }
 
 function subscriptionBox(each, usual) {
   const waiting = `${short(each.backlog_messages)} waiting`;
   const stuck = isStuck(each);
-  const note = stuck ? `stuck: ${waiting} for ${duration(each.oldest_age_seconds)}` : `${rate(each.deliver_rate)}, ${waiting}`;
+  const note = stuck ? `stuck: ${waiting} for ${duration(each.due_age_seconds)}` : `${rate(each.deliver_rate)}, ${waiting}`;
   return { key: each.name, label: shownName(each, usual), note, href: format(["subscriptions", each.name]), stuck };
 }
 

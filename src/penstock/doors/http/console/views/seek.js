@@ -2,6 +2,8 @@
 
 import { get, path, post } from "../lib/api.js";
 import { clock, plural } from "../lib/format.js";
+import { live } from "../lib/live.js";
+import { readPlace } from "../lib/route.js";
 import { Component, html } from "../lib/view.js";
 import { Choice, Dialog } from "../parts/dialog.js";
 import { seekSentence } from "./snapshots.js";
@@ -9,16 +11,18 @@ import { seekSentence } from "./snapshots.js";
 const STEPS = 1000;
 
 export class Seek extends Component {
-  state = { topic: null, first: null, snapshots: [], place: STEPS, time: "", plan: null, error: null };
+  state = { topic: null, snapshots: [], place: 0, time: "", typed: "", plan: null, error: null };
 
   async componentDidMount() {
     const { subscription } = this.props;
     try {
       const [topic, { snapshots }] = await Promise.all([get(path("topics", subscription.topic)), get("/snapshots", { page_size: 1000 })]);
       const { messages } = await get(`${path("topics", subscription.topic)}/messages`, { from: topic.first_offset, max: 1, body_bytes: 1 });
-      const first = messages.length ? Date.parse(messages[0].publish_time) : Date.now();
-      this.setState({ topic, first, snapshots: snapshots.filter((each) => each.topic === topic.name) });
-      this.choose(STEPS);
+      const last = live.timeOf(topic);
+      const first = messages.length ? Math.min(Date.parse(messages[0].publish_time), last) : last;
+      this.range = { first, last };
+      this.setState({ topic, snapshots: snapshots.filter((each) => each.topic === topic.name) });
+      this.choose(0); // the end at which nothing is lost
     } catch (error) {
       this.setState({ error: error.message });
     }
@@ -31,9 +35,21 @@ export class Seek extends Component {
 
   /** Where the slider stands: its left end is the oldest message kept, its right end is now. */
   choose(place) {
-    const { first } = this.state;
-    const time = new Date(first + ((Date.now() - first) * place) / STEPS).toISOString();
-    this.plan({ place, time, snapshot: "", to: place === 0 ? "beginning" : place === STEPS ? "end" : null });
+    const { first, last } = this.range;
+    const time = new Date(first + ((last - first) * place) / STEPS).toISOString();
+    this.plan({ place, time, typed: time, snapshot: "", to: place === 0 ? "beginning" : place === STEPS ? "end" : null });
+  }
+
+  /** An instant as somebody writes one; without a zone it is the reader's own, as on the page of messages. */
+  type(typed) {
+    clearTimeout(this.timer);
+    try {
+      const { at } = readPlace(typed);
+      if (!at) throw new Error("Give an instant, such as 2026-11-15 10:00, or how long ago, such as -10m.");
+      this.plan({ time: at, typed, snapshot: "", to: null });
+    } catch (error) {
+      this.setState({ typed, time: "", snapshot: "", to: null, plan: null, error: error.message });
+    }
   }
 
   plan(change) {
@@ -44,6 +60,7 @@ export class Seek extends Component {
 
   body() {
     const { snapshot, to, time } = this.state;
+    if (!snapshot && !to && !time) throw new Error("Nothing was done.");
     return snapshot ? { snapshot } : to ? { to } : { time };
   }
 
@@ -63,19 +80,26 @@ export class Seek extends Component {
     return `${plural(done.backlog_after, "message")} wait now.`;
   }
 
-  render({ subscription, onClose }, { topic, snapshots, place, time, to, snapshot, plan, error }) {
-    const where = snapshot ? "what was unacked when the snapshot was taken" : to === "beginning" ? "the oldest message kept" : to === "end" ? "now: nothing comes back, all is skipped" : clock(time);
+  render({ subscription, onClose }, { topic, snapshots, place, time, typed, to, snapshot, plan, error }) {
+    const where = snapshot ? "what was unacked when the snapshot was taken" : to === "beginning" ? "the oldest message kept" : to === "end" ? "now: nothing comes back, all is skipped" : written(time);
+    if (subscription.detached) return html`<${Dialog} title=${`Seek ${subscription.id}`} submit="Close" run=${async () => {}} onClose=${onClose}><p>Its topic is deleted: there is nothing to seek in.</p><//>`;
     return html`<${Dialog} title=${`Seek ${subscription.id}`} submit="Seek" run=${() => this.run()} onClose=${onClose}>
       ${topic && html`
         <div class="field"><label for="seek-slider">Deliver what was published since</label>
           <input id="seek-slider" type="range" min="0" max=${STEPS} value=${place} aria-valuetext=${where} onInput=${(event) => this.choose(Number(event.target.value))} /></div>
         <p><strong>${where}</strong></p>
         <label class="field">or an instant
-          <input value=${time} aria-label="Instant" spellcheck=${false} onChange=${(event) => this.plan({ time: event.target.value, snapshot: "", to: null })} /></label>
+          <input value=${typed} aria-label="Instant" spellcheck=${false} onChange=${(event) => this.type(event.target.value)} /></label>
         ${snapshots.length > 0 && html`<${Choice} label="or a snapshot" onChange=${(event) => this.plan({ snapshot: event.target.value })}>
           <option value="" selected=${!snapshot}>none</option>${snapshots.map((each) => html`<option value=${each.name} selected=${each.name === snapshot}>${each.id}, ${clock(each.created_at)}</option>`)}<//>`}
         <p class="plan" role="status">${plan ? seekSentence(plan) : error ? "" : "Counting."}</p>`}
       ${error && html`<p class="problem" role="alert">${error}</p>`}
     <//>`;
   }
+}
+
+/** An instant in the reader's zone; what is counted back from now is left as it was written. */
+function written(time) {
+  if (time.startsWith("-")) return `${time.slice(1)} ago`;
+  return Number.isNaN(Date.parse(time)) ? time || "–" : clock(time);
 }

@@ -8,6 +8,7 @@ import { Component, html, View } from "../lib/view.js";
 import { Choice, Dialog, Field } from "../parts/dialog.js";
 import { ReadOnly } from "../parts/facts.js";
 import { Pager, Search, Table } from "../parts/table.js";
+import { projectOf } from "./creating.js";
 
 export class Snapshots extends View {
   async load(signal) {
@@ -17,8 +18,10 @@ export class Snapshots extends View {
       get("/snapshots", { search, page_token: page, page_size: 50 }, signal),
     ]);
     const chosen = project || projects.projects[0]?.project || "";
-    const whole = chosen ? await get(path("projects", chosen, "snapshots"), { page_size: 100 }, signal) : { snapshots: [], total: 0 };
-    return { projects: projects.projects, own, whole, chosen };
+    const [whole, clock] = chosen
+      ? await Promise.all([get(path("projects", chosen, "snapshots"), { page_size: 100 }, signal), get(path("projects", chosen, "clock"), {}, signal)])
+      : [{ snapshots: [], total: 0 }, null];
+    return { projects: projects.projects, own, whole, chosen, now: clock ? live.timeOf(clock) : live.now() };
   }
 
   componentDidUpdate(before) {
@@ -29,7 +32,7 @@ export class Snapshots extends View {
     refine({ do: dialog ?? "", of: what?.name ?? "" }); // an address of its own, as everything that is shown
   }
 
-  show({ projects, own, whole, chosen }) {
+  show({ projects, own, whole, chosen, now }) {
     const { query } = this.props;
     const usual = live.server?.default_project;
     const act = (label, dialog, danger) => (what) =>
@@ -44,8 +47,8 @@ export class Snapshots extends View {
         ${live.canChange && html`<button type="button" class="primary" onClick=${() => this.open("whole")}>New project snapshot</button>`}</div>
       <${Table} label="Project snapshots" rows=${whole.snapshots} empty="This project has no snapshot." columns=${[
         { label: "Snapshot", cell: (each) => each.name },
-        { label: "Taken", cell: (each) => html`<span title=${clock(each.created_at)}>${ago(each.created_at, Date.now())}</span>` },
-        { label: "Ends", cell: (each) => each.expires_at && ago(each.expires_at, Date.now()) },
+        { label: "Taken", cell: (each) => html`<span title=${clock(each.created_at)}>${ago(each.created_at, now)}</span>` },
+        { label: "Ends", cell: (each) => each.expires_at && ago(each.expires_at, now) },
         { label: "Topics", number: true, cell: (each) => count(each.topics) },
         { label: "Subscriptions", number: true, cell: (each) => count(each.subscriptions) },
         { label: "Not in it", number: true, cell: (each) => html`<span title=${each.without.map((one) => `${lastPart(one.name)}: ${one.reason}`).join("\n")}>${count(each.without.length)}</span>` },
@@ -54,19 +57,19 @@ export class Snapshots extends View {
       <div class="bar"><h2>Of one subscription</h2><${Search} value=${query.search ?? ""} onSearch=${(search) => refine({ search, page: "" })} />
         ${live.canChange && html`<button type="button" class="primary" onClick=${() => this.open("one")}>New snapshot</button>`}</div>
       <${Table} label="Snapshots" rows=${own.snapshots} empty=${query.search ? `Nothing is called "${query.search}".` : "There are no snapshots."} columns=${[
-        { label: "Snapshot", cell: (each) => shownName(each, usual) },
-        { label: "Topic", cell: (each) => html`<a href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>` },
-        { label: "Taken", cell: (each) => html`<span title=${clock(each.created_at)}>${ago(each.created_at, Date.now())}</span>` },
-        { label: "Ends", cell: (each) => ago(each.expires_at, Date.now()) },
+        { label: "Snapshot", cell: (each) => html`<span class="cut" title=${each.name}>${shownName(each, usual)}</span>` },
+        { label: "Topic", cell: (each) => html`<a class="cut" title=${each.topic} href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>` },
+        { label: "Taken", cell: (each) => html`<span title=${clock(each.created_at)}>${ago(each.created_at, live.timeOf(each))}</span>` },
+        { label: "Ends", cell: (each) => ago(each.expires_at, live.timeOf(each)) },
         { label: "First unacked", number: true, cell: (each) => count(each.first_unacked) },
         { label: "", cell: (each) => html`<span class="row">${seek(each)}${each.id.includes("~") ? html`<span class="quiet">part of ${each.id.split("~")[0]}</span>` : drop(each)}</span>` },
       ]} />
       <${Pager} total=${own.total} shown=${own.snapshots.length} first=${!query.page} onFirst=${() => refine({ page: "" })} next=${own.next_page_token} onNext=${() => refine({ page: own.next_page_token })} />
-      ${this.dialog(chosen, own.snapshots, whole.snapshots)}
+      ${this.dialog(chosen, own.snapshots, whole.snapshots, now)}
     </section>`;
   }
 
-  dialog(project, own, whole) {
+  dialog(project, own, whole, now) {
     const { do: dialog, of } = this.props.query;
     const ofProject = dialog === "restore" || dialog === "dropWhole";
     const what = (ofProject ? whole : own).find((each) => each.name === of);
@@ -77,7 +80,7 @@ export class Snapshots extends View {
     };
     switch (dialog) {
       case "one":
-        return html`<${CreateSnapshot} onClose=${close} />`;
+        return html`<${CreateSnapshot} project=${project} onClose=${close} />`;
       case "whole":
         return html`<${Dialog} title=${`Snapshot of ${project}`} submit="Take it" onClose=${close}
           run=${async (values) => taken(await post(path("projects", project, "snapshots"), { name: values.name }))}>
@@ -85,7 +88,7 @@ export class Snapshots extends View {
       case "seek":
         return html`<${SeekToSnapshot} snapshot=${what} onClose=${close} />`;
       case "restore":
-        return html`<${Restore} snapshot=${what} onClose=${close} />`;
+        return html`<${Restore} snapshot=${what} now=${now} onClose=${close} />`;
       case "drop":
         return html`<${Dialog} title="Delete this snapshot" danger submit="Delete" typed=${what.id} onClose=${close}
           run=${async () => void (await remove(path("snapshots", what.name)))}>
@@ -105,9 +108,10 @@ function taken(snapshot) {
   return `${plural(snapshot.subscriptions, "subscription")} of ${plural(snapshot.topics, "topic")} are in it.${without}`;
 }
 
-export function CreateSnapshot({ subscription, onClose }) {
+export function CreateSnapshot({ subscription, project, onClose }) {
   const run = async (values) => {
-    const made = await post("/snapshots", { name: values.name, subscription: subscription ?? values.subscription });
+    const of = subscription ?? values.subscription;
+    const made = await post("/snapshots", { name: values.name, subscription: of, project: projectOf(values.name, projectOf(of, project)) });
     return `Snapshot ${made.id} remembers what is unacked from offset ${count(made.first_unacked)} on, until ${clock(made.expires_at)}.`;
   };
   return html`<${Dialog} title="New snapshot" submit="Take it" run=${run} onClose=${onClose}>
@@ -176,11 +180,11 @@ class Restore extends Component {
     return post(`${path("projects", project, "snapshots", name)}/restore`, body);
   }
 
-  render({ snapshot, onClose }, { plan, error }) {
+  render({ snapshot, now, onClose }, { plan, error }) {
     const odd = plan?.subscriptions.filter((each) => each.reason) ?? [];
     return html`<${Dialog} title=${`Go back to ${snapshot.name}`} danger submit="Go back" typed=${snapshot.name} onClose=${onClose}
       run=${async () => `Done: ${restoreSentence(await this.restore({}))}`}>
-      <p class="plan" role="status">${plan ? `Every subscription of ${snapshot.project} goes back to what was unacked ${ago(snapshot.created_at, Date.now())}: ${restoreSentence(plan)}` : error ? "" : "Looking."}</p>
+      <p class="plan" role="status">${plan ? `Every subscription of ${snapshot.project} goes back to what was unacked ${ago(snapshot.created_at, now)}: ${restoreSentence(plan)}` : error ? "" : "Looking."}</p>
       ${odd.length > 0 && html`<ul>${odd.slice(0, 20).map((each) => html`<li><code>${lastPart(each.name)}</code>: ${each.outcome}, ${each.reason}</li>`)}</ul>`}
       ${plan?.untouched.length > 0 && html`<p class="quiet">Came later, and stay as they are: ${plan.untouched.slice(0, 20).map(lastPart).join(", ")}</p>`}
       ${error && html`<p class="problem" role="alert">${error}</p>`}

@@ -32,12 +32,17 @@ export class Subscription extends View {
     const subscription = await get(here, {}, signal);
     const none = Promise.resolve({ messages: [] });
     const [leases, waiting, consumers, topic] = await Promise.all([
-      get(`${here}/leases`, { page_size: LEASES }, signal),
+      get(`${here}/leases`, { page_size: LEASES, page_token: this.props.query.leases ?? "" }, signal),
       subscription.detached ? none : get(`${here}/messages`, { max: 10, body_bytes: 100 }, signal),
       get(`${here}/consumers`, {}, signal),
       subscription.kind === "queue" && !subscription.detached ? get(path("topics", subscription.topic), {}, signal) : null,
     ]);
+    if (topic) live.tell("section", "queues"); // its place among the pages
     return { subscription, leases, waiting, consumers, topic };
+  }
+
+  componentDidUpdate(before) {
+    if (before.query.leases !== this.props.query.leases) this.reload();
   }
 
   open(dialog) {
@@ -49,21 +54,23 @@ export class Subscription extends View {
     const line = (label, colour, field) => ({ label, colour, values: samples?.values(field) ?? [] });
     const dead = subscription.options.dead_letter_policy?.dead_letter_topic;
     const change = live.canChange;
+    const there = !subscription.detached;
+    const now = live.timeOf(subscription);
     return html`<section aria-label=${`Subscription ${subscription.id}`}>
       <div class="bar">
         <h1><span class="kind">${topic ? "Queue" : "Subscription"}</span> ${subscription.id}</h1>
         ${!change && html`<${ReadOnly} />`}
-        <a class="button" href=${format(["topics", subscription.topic, "messages"])}>Messages</a>
+        ${there && html`<a class="button" href=${format(["topics", subscription.topic, "messages"])}>Messages</a>`}
         ${change && html`
           ${topic && html`<button type="button" class="primary" onClick=${() => this.open("publish")}>Publish</button>`}
-          <button type="button" onClick=${() => this.open("seek")}>Seek</button>
+          ${there && html`<button type="button" onClick=${() => this.open("seek")}>Seek</button>
           <button type="button" onClick=${() => this.open("redrive")}>Move messages</button>
           <button type="button" onClick=${() => this.open("snapshot")}>Snapshot</button>
           <button type="button" onClick=${() => this.open("change")}>Change</button>
-          <button type="button" class="danger" onClick=${() => this.open("purge")}>Purge</button>
+          <button type="button" class="danger" onClick=${() => this.open("purge")}>Purge</button>`}
           <button type="button" class="danger" onClick=${() => this.open("delete")}>Delete</button>`}
       </div>
-      <p>Reads <a href=${format(["topics", subscription.topic])}>${lastPart(subscription.topic)}</a>${subscription.detached ? ", which is gone" : ""}${dead && html`; dead letters go to <a href=${format(["topics", dead])}>${lastPart(dead)}</a>`}.</p>
+      <p>${there ? html`Reads <a href=${format(["topics", subscription.topic])}>${lastPart(subscription.topic)}</a>` : html`Its topic, <code>${lastPart(subscription.topic)}</code>, was deleted: nothing is delivered any more`}${dead && html`; dead letters go to <a href=${format(["topics", dead])}>${lastPart(dead)}</a>`}.</p>
       <div class="tiles">
         <${Tile} label="Waiting" value=${count(subscription.backlog_messages)} hint=${bytes(subscription.backlog_bytes)} />
         <${Tile} label="In flight" value=${count(subscription.in_flight_messages)} hint=${bytes(subscription.in_flight_bytes)} />
@@ -77,14 +84,14 @@ export class Subscription extends View {
         <${Chart} title="Messages a second" unit="rate" seconds=${900} times=${samples?.times ?? []} lines=${[line("delivered", "c2", "delivered"), line("acked", "c3", "acked"), line("returned", "c4", "returned")]} />
         <${Chart} title="Waiting" unit="count" seconds=${900} times=${samples?.times ?? []} lines=${[line("waiting", "c1", "backlog_messages"), line("in flight", "c2", "in_flight_messages")]} />
       </div>
-      <div class="panel"><h2>Who is connected</h2>${consumers.cursor ? html`<${Cursor} cursor=${consumers.cursor} />` : html`<${Consumers} found=${consumers} />`}</div>
+      <div class="panel"><h2>Who is connected</h2>${consumers.cursor ? html`<${Cursor} cursor=${consumers.cursor} />` : html`<${Consumers} found=${consumers} now=${now} />`}</div>
       <div class="pair">
-        <div class="panel"><h2>Consumers have now</h2><${Leases} leases=${leases} topic=${subscription.topic} /></div>
+        <div class="panel"><h2>Consumers have now</h2><${Leases} leases=${leases} topic=${subscription.topic} now=${now} page=${this.props.query.leases} onPage=${(page) => refine({ leases: page }, { step: true })} /></div>
         <div class="panel"><h2>Next to be delivered</h2>
           <${Table} label="What a pull would give" rows=${waiting.messages} keyOf=${(message) => message.offset} empty="Nothing waits."
             href=${(message) => format(["topics", subscription.topic, "messages"], { from: message.offset, open: message.offset })} columns=${[
               { label: "Offset", cell: (message) => count(message.offset) },
-              { label: "Published", cell: (message) => ago(message.publish_time, Date.now()) },
+              { label: "Published", cell: (message) => ago(message.publish_time, now) },
               { label: "Body", wide: true, cell: (message) => (message.data ?? "bytes").slice(0, 60) },
             ]} />
         </div>
@@ -130,7 +137,8 @@ export class Subscription extends View {
   }
 }
 
-function optionRows({ name, created_at, last_used_at, kind, options }) {
+function optionRows(subscription) {
+  const { name, created_at, last_used_at, kind, options } = subscription;
   const yes = (value) => (value ? "yes" : "no");
   const retry = options.retry_policy;
   const dead = options.dead_letter_policy;
@@ -138,7 +146,7 @@ function optionRows({ name, created_at, last_used_at, kind, options }) {
     ["Full name", html`<code>${name}</code> <${Copy} text=${name} />`],
     ["Kind", kind],
     ["Made", clock(created_at)],
-    ["Last used", last_used_at && ago(last_used_at, Date.now())],
+    ["Last used", last_used_at && ago(last_used_at, live.timeOf(subscription))],
     ["Ack deadline", duration(options.ack_deadline_seconds)],
     ["Filter", options.filter && html`<code>${options.filter}</code>`],
     ["In order of keys", yes(options.enable_message_ordering)],

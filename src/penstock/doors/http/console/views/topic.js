@@ -54,7 +54,7 @@ export class Topic extends View {
         <${Tile} label="Messages kept" value=${count(topic.messages)} hint=${bytes(topic.bytes)} />
         <${Tile} label="Published" value=${rate(topic.publish_rate)} hint=${`${count(topic.published)} since the start`} />
         <${Tile} label="Bytes" value=${`${bytes(topic.publish_bytes_rate)}/s`} />
-        <${Tile} label="Last publish" value=${ago(topic.last_published_at, Date.now())} />
+        <${Tile} label="Last publish" value=${ago(topic.last_published_at, live.timeOf(topic))} />
       </div>
       <${Chart} title="Published a second" unit="rate" seconds=${900} times=${samples?.times ?? []} lines=${[{ label: "published", colour: "c1", values: samples?.values("published") ?? [] }]} />
       <div class="pair">
