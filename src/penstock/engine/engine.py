@@ -68,7 +68,9 @@ class Engine:
         self.now = self.clock.now
         self.clocks = Clocks(self.clock, namespace_of, lambda: self.broker.state)
         self.own_clocks = self.clocks.own
-        self.moved = False  # the clock was moved by hand: what depends on the time is looked at before the next answer
+        # The clock was moved by hand, or ran while the store was closed: what depends on the time is looked at before the
+        # next answer.
+        self.moved = True
         if isinstance(self.clock, ManualClock):
             self.clock.followers.add(self)
         self.journal = journal

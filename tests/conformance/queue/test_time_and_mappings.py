@@ -10,6 +10,7 @@ import pytest
 
 from penstock import InvalidArgumentError, ManualClock, MessageQueue, NotFoundError, PubSub
 from penstock.engine.views import QueueSubscription
+from tests.conformance.queue.harness import Harness
 
 Listing = Callable[[MessageQueue], list[QueueSubscription]]
 
@@ -115,6 +116,16 @@ def test_retention_and_expiration_hold_in_the_first_call_of_the_api() -> None:
             assert not await unused.exists()
 
     asyncio.run(main())
+
+
+def test_retention_holds_in_the_first_look_at_a_store_that_was_closed(durable: Harness, crash: bool) -> None:
+    """004 message retention: time went on meanwhile, and nobody has pulled or published yet."""
+    queue = durable.queue
+    queue.register_topic("t")
+    queue.register_subscription("s", "t", message_retention_duration=600)
+    queue.publish("t", [b"old"])
+    durable.clock.advance(601)
+    assert durable.reopen(crash=crash).backlog("s").messages == 0
 
 
 def test_topics_and_messages_may_be_plain_mappings() -> None:
