@@ -8,6 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
+from tests.console.actions import address, make_topic, press, submit
 from tests.server_process import ServerProcess
 
 MANY = 3_000
@@ -35,6 +36,100 @@ def test_a_project_can_be_chosen(page: Page, admin: Client) -> None:
     page.get_by_label("Project").select_option("other")
     expect(page).to_have_url(re.compile("project=other"))
     expect(page.locator("tbody a")).to_have_text(["elsewhere"])
+
+
+def test_what_is_made_goes_to_the_project_that_is_looked_at(page: Page, admin: Client) -> None:
+    page.goto("/#/topics?project=short")
+    press(page, "New topic")
+    expect(page.get_by_role("dialog")).to_contain_text("A short name in short, or projects/")
+    page.get_by_label("Name", exact=True).fill("t")
+    submit(page, "Make it")
+    page.get_by_role("link", name="t", exact=True).click()
+    press(page, "New subscription")
+    page.get_by_label("Name", exact=True).fill("s")
+    submit(page, "Make it")
+    page.get_by_role("link", name="s", exact=True).click()
+    press(page, "Snapshot")
+    page.get_by_label("Name", exact=True).fill("n")
+    submit(page, "Take it")
+    submit(page, "Close")
+    page.goto("/#/queues?project=short")
+    press(page, "New queue")
+    page.get_by_label("Name", exact=True).fill("q")
+    submit(page, "Make it")
+    expect(page.get_by_role("link", name="q", exact=True)).to_be_visible()
+    page.goto("/#/subscriptions?project=short")
+    press(page, "New subscription")
+    page.get_by_label("Name", exact=True).fill("projects/shorter/subscriptions/far")
+    page.get_by_label("Topic", exact=True).fill("projects/short/topics/t")
+    submit(page, "Make it")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    for kind, names in (("topics", ["q", "t"]), ("subscriptions", ["q", "s"]), ("snapshots", ["n"])):
+        assert [each["id"] for each in admin.get(f"/{kind}", project="short")[kind]] == names
+    assert admin.get("/subscriptions", project="shorter")["subscriptions"][0]["topic"] == "projects/short/topics/t"
+
+
+def test_keys_and_long_names(page: Page, admin: Client) -> None:
+    long = "walked-" + "x" * 248
+    make_topic(admin, long, [], long)
+    make_topic(admin, "walked-gone", [], "walked-left")
+    make_topic(admin, "walked-topic", [], "walked-other")
+    admin.delete("/topics/walked-gone")
+    page.goto("/#/subscriptions?search=walked")
+    links = page.locator("td:first-child a")
+    expect(links).to_have_count(3)
+    expect(links.last).to_have_attribute("title", f"projects/penstock/subscriptions/{long}")
+    assert page.locator("table").bounding_box()["width"] < 1280, "a long name is cut"
+    page.keyboard.press("/")
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Search by name")).to_have_value("walked")
+    expect(links).to_have_count(3)
+    for key, at in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1)):
+        page.keyboard.press(key)
+        expect(links.nth(at)).to_be_focused()
+    page.keyboard.press("Tab")  # to the topic of this row
+    expect(page.get_by_role("link", name="walked-topic")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(links.first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Subscription walked-left")
+
+
+def test_what_has_lost_its_topic_leads_nowhere(page: Page, admin: Client) -> None:
+    make_topic(admin, "lost-topic", [{"data": "x"}], "lost-sub")
+    admin.delete("/topics/lost-topic")
+    page.goto("/#/subscriptions?search=lost-sub")
+    expect(page.locator("tbody tr")).to_contain_text("lost-topic, deleted")
+    expect(page.locator("tbody a")).to_have_count(1)
+    page.locator("tbody a").click()
+    expect(page.get_by_text("Its topic, lost-topic, was deleted")).to_be_visible()
+    expect(page.locator("main a")).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_be_visible()
+    for label in ("Seek", "Move messages", "Snapshot", "Purge"):
+        expect(page.get_by_role("button", name=label, exact=True)).to_have_count(0)
+    page.goto(address("subscriptions", "lost-sub", "?do=seek"))
+    expect(page.get_by_role("dialog")).to_contain_text("there is nothing to seek in")
+
+
+def test_a_queue_is_among_the_queues_and_a_pause_ends_where_the_reader_is(page: Page, admin: Client) -> None:
+    admin.post("/queues", {"name": "placed"})
+    admin.post("/topics/placed/messages", {"messages": [{"data": "x"}] * 45})
+    admin.post("/subscriptions/placed/pull", {"max_messages": 45, "lease_seconds": 600})
+    page.goto(address("subscriptions", "placed"))
+    here = page.locator("nav [aria-current]")
+    expect(here).to_have_text("Queues")
+    offsets = page.get_by_role("table", name="Leases").locator("td:first-child")
+    expect(page.locator(".pager")).to_contain_text("20 of 45")
+    for first in ("20", "40"):
+        page.get_by_role("button", name="Next page").click()
+        expect(offsets.first).to_have_text(first)
+    expect(offsets).to_have_count(5)
+    page.keyboard.press("p")
+    expect(page.locator(".connection")).to_have_text("paused")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".connection")).to_have_text("live")
+    page.goto("/#/subscriptions")
+    expect(here).to_have_text("Subscriptions")
 
 
 def test_the_last_minute_is_there_when_the_page_opens(page: Page) -> None:

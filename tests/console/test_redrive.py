@@ -35,11 +35,16 @@ def test_one_then_those_that_match_then_all(page: Page, admin: Client) -> None:
     page.goto(address("subscriptions", "letters-dead-keep"))
     press(page, "Move messages")
     page.get_by_label("Which").select_option(label="Those that match")
+    for button in ("Only count", "Move"):
+        submit(page, button)
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Say what they are to match")
+    assert backlogs(admin, "letters") == (9, 1)
     page.get_by_label("Attributes").fill('attributes.kind = "even"')
     page.get_by_label("Text", exact=True).fill("m4")
     submit(page, "Only count")
     expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("1 message would be moved")
     page.get_by_label("Text", exact=True).fill("")
+    expect(page.get_by_role("dialog").get_by_text("would be moved")).to_have_count(0)  # it was of another choice
     submit(page, "Move")
     expect(said(page)).to_contain_text("5 messages moved, 4 left")
     keep(page, "redrive")
@@ -62,13 +67,27 @@ def test_a_move_with_a_rate_shows_its_progress_and_is_stopped(page: Page, admin:
     press(page, "Move messages")
     page.get_by_label("To topic").fill("slow-to")
     page.get_by_label("A second at most").fill("10")
+    page.get_by_label("At most", exact=True).fill("400")
     submit(page, "Move")
-    expect(page.get_by_role("dialog").locator(".plan")).to_contain_text("Of 500.")
+    expect(page.get_by_role("dialog").locator(".plan")).to_contain_text("under way. Of 400.")
     submit(page, "Stop")
     expect(said(page)).to_contain_text("Stopped: ")
     moved = admin.get("/topics/slow-to")["messages"]
     assert 0 <= moved < 500
     assert admin.get("/subscriptions/slow-keep")["backlog_messages"] == 500 - moved
+
+
+def test_a_move_from_a_topic_that_nobody_reads_leads_back_to_it(page: Page, admin: Client) -> None:
+    make_topic(admin, "solo", [{"data": "x"}] * 2)
+    admin.post("/topics", {"name": "solo-to"})
+    page.goto(address("topics", "solo"))
+    press(page, "Move messages")
+    page.get_by_label("To topic").fill("solo-to")
+    submit(page, "Move")
+    expect(said(page)).to_have_text("2 messages moved, 0 left, 0 unknown.")
+    page.goto("/#/moves")
+    page.get_by_role("link", name="solo", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topic solo")
 
 
 def test_what_is_refused_is_said_in_the_servers_words(page: Page, admin: Client) -> None:

@@ -5,12 +5,13 @@ import { html } from "../lib/view.js";
 const FIRST_LINKS = "td:first-child a, td:first-child:not(:has(a)) + td a"; // one a row
 
 /**
- * columns: [{label, number, wide, minor, stack, sort, cell(row)}], minor ones not on a phone, stack on lines of their own there; sort: "name" or "-name";
+ * columns: [{label, number, wide, minor, stack, narrow, sort, cell(row)}], minor ones not on a phone, stack on lines of their own there, narrow: two long
+ * names side by side leave room for the rest; sort: "name" or "-name";
  * onSort(sort); href(row) leads on. A row is a link as well, so that it can be opened in another tab.
  */
 export function Table({ columns, rows, sort = "", onSort, href, empty, label, compact, keyOf = (row) => row.name }) {
   if (!rows.length) return html`<p class="empty">${empty}</p>`;
-  const kind = (column) => [column.number && "number", column.wide && "wide", column.minor && "minor", column.stack && "stack"].filter(Boolean).join(" ");
+  const kind = (column) => [column.number && "number", column.wide && "wide", column.minor && "minor", column.stack && "stack", column.narrow && "narrow"].filter(Boolean).join(" ");
   return html`<div class="scroll" tabindex="-1">
     <table class=${compact ? "compact" : ""} aria-label=${label} onKeyDown=${(event) => walk(event, FIRST_LINKS)}>
       <thead>

@@ -110,8 +110,8 @@ export class Subscriptions extends List {
 
   columns(usual) {
     return [
-      { label: "Subscription", sort: "name", cell: (each) => shownName(each, usual) },
-      { label: "Topic", sort: "topic", cell: (each) => (each.detached ? html`<span class="quiet cut" title=${each.topic}>${lastPart(each.topic)}, deleted</span>` : html`<a class="cut" title=${each.topic} href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>`) },
+      { label: "Subscription", sort: "name", narrow: true, cell: (each) => shownName(each, usual) },
+      { label: "Topic", sort: "topic", narrow: true, cell: (each) => (each.detached ? html`<span class="quiet cut" title=${each.topic}>${lastPart(each.topic)}, deleted</span>` : html`<a class="cut" title=${each.topic} href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>`) },
       { label: "Kind", minor: true, cell: (each) => (each.detached ? "detached" : each.kind) },
       ...waiting,
     ];

@@ -89,7 +89,7 @@ export class Seek extends Component {
           <input id="seek-slider" type="range" min="0" max=${STEPS} value=${place} aria-valuetext=${where} onInput=${(event) => this.choose(Number(event.target.value))} /></div>
         <p><strong>${where}</strong></p>
         <label class="field">or an instant
-          <input value=${typed} aria-label="Instant" spellcheck=${false} onChange=${(event) => this.type(event.target.value)} /></label>
+          <input value=${typed} aria-label="Instant" spellcheck=${false} onInput=${(event) => this.setState({ typed: event.target.value })} onChange=${(event) => this.type(event.target.value)} /></label>
         ${snapshots.length > 0 && html`<${Choice} label="or a snapshot" onChange=${(event) => this.plan({ snapshot: event.target.value })}>
           <option value="" selected=${!snapshot}>none</option>${snapshots.map((each) => html`<option value=${each.name} selected=${each.name === snapshot}>${each.id}, ${clock(each.created_at)}</option>`)}<//>`}
         <p class="plan" role="status">${plan ? seekSentence(plan) : error ? "" : "Counting."}</p>`}

@@ -1,0 +1,86 @@
+"""Whose time the console shows: the server's, or a project's, whatever the clock and the zone of the browser are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from penstock.admin.client import Client, path_of
+from tests.console.actions import address, make_topic, press, submit
+from tests.server_process import ServerProcess
+
+SUBSCRIPTION = "projects/moved/subscriptions/s"
+TOPIC = "projects/moved/topics/t"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """With a project whose time stands three days ahead; one of its two messages is leased for a minute."""
+    with ServerProcess(tmp_path_factory.mktemp("time"), "--memory", "--testing", doors=("http",)) as server:
+        with Client(server.addresses["http"]) as admin:
+            admin.post("/projects/moved/clock/freeze", {})
+            make_topic(admin, TOPIC, [{"data": "old"}], SUBSCRIPTION)
+            admin.post("/projects/moved/clock/advance", {"seconds": 3 * 86400})
+            admin.post(f"{path_of('topics', TOPIC)}/messages", {"messages": [{"data": "new"}]})
+            admin.post(f"{path_of('subscriptions', SUBSCRIPTION)}/pull", {"max_messages": 1, "lease_seconds": 60})
+            make_topic(admin, "here", [{"data": f"{each}"} for each in range(3)], "here-sub")
+            admin.post("/subscriptions/here-sub/pull", {"max_messages": 1, "lease_seconds": 600})
+        yield server
+
+
+@pytest.fixture
+def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
+    """Of a reader in New York whose clock is five minutes fast."""
+    context = browser.new_context(base_url=f"http://{server.addresses['http']}", timezone_id="America/New_York")
+    page = context.new_page()
+    page.clock.install(time=datetime.now(UTC) + timedelta(minutes=5))
+    yield page
+    context.close()
+
+
+def test_ages_and_deadlines_are_of_the_project(page: Page) -> None:
+    page.goto(address("subscriptions", SUBSCRIPTION))
+    lease = page.get_by_role("table", name="Leases").locator("tbody tr")
+    expect(lease.locator("td").last).to_have_text("in 1 min")
+    expect(page.get_by_role("table", name="Consumers").locator("td").nth(4)).to_have_text("now")
+    press(page, "Seek")
+    page.get_by_role("slider").fill("500")
+    middle = datetime.now(UTC) + timedelta(days=1.5)
+    expect(page.get_by_label("Instant")).to_have_value(re.compile(f"^{middle:%Y-%m-%d}T"))
+    expect(page.locator(".plan")).to_contain_text("1 waiting message")
+    page.keyboard.press("Escape")
+    page.goto(address("topics", TOPIC))
+    expect(page.locator(".tile", has_text="Last publish")).to_contain_text("now")
+    page.goto("/#/topics?project=moved")
+    expect(page.locator("tbody td", has_text=re.compile("^now$"))).to_have_count(1)
+    page.goto("/#/overview")
+    expect(page.locator(".tile", has_text="Oldest waits")).to_contain_text("3 d")
+    page.goto(address("subscriptions", "here-sub"))
+    expect(lease.locator("td").last).to_have_text(re.compile(r"^in (10 min|9 min \d+ s)$"))  # not of the browser
+
+
+def test_an_instant_is_read_as_it_is_shown(page: Page, server: ServerProcess) -> None:
+    """Without a zone it is the reader's own: there it is five hours earlier than in UTC."""
+    page.goto(address("subscriptions", "here-sub"))
+    press(page, "Seek")
+    page.get_by_label("Instant").fill("2026-11-01 17:00")
+    page.get_by_label("Instant").press("Tab")
+    expect(page.get_by_role("dialog").locator("strong")).to_have_text("2026-11-01 17:00:00.000")
+    expect(page.locator(".plan")).to_contain_text("3 afterwards")
+    with page.expect_request("**/seek") as asked:
+        submit(page, "Seek")
+    assert asked.value.post_data_json == {"time": "2026-11-01T22:00:00.000Z"}
+    submit(page, "Close")
+    press(page, "Seek")
+    for typed, shown in (("-10m", "10m ago"), ("7", "–")):
+        page.get_by_label("Instant").fill(typed)
+        page.get_by_label("Instant").press("Tab")
+        expect(page.get_by_role("dialog").locator("strong")).to_have_text(shown)
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Give an instant")
+    page.get_by_label("Instant").fill("sometime")
+    page.get_by_label("Instant").press("Tab")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("time must be an instant such as")
