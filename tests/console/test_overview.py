@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from penstock.admin.client import Client, path_of
 from tests.console.conftest import at_work
 from tests.console.test_format import call
 from tests.server_process import ServerProcess
@@ -102,3 +103,46 @@ def test_who_is_stuck(page: Page) -> None:
     assert call(page, "views/picture.js", "isStuck", waits)
     for change in ({"ack_rate": 0.1}, {"due_age_seconds": 0}, {"backlog_messages": 0}):  # 0: what waits is delayed
         assert not call(page, "views/picture.js", "isStuck", waits | change)
+
+
+def test_topics_beyond_the_busiest_have_their_rates_and_projects(page: Page, server: ServerProcess) -> None:
+    """What is read is shown, also where ten other topics are busier."""
+    with Client(server.addresses["http"]) as admin:
+        admin.post("/topology", {"topics": [{"name": f"busier-{number:02}"} for number in range(12)]})
+        admin.post("/topics", {"name": "far", "project": "other"})
+        admin.post("/subscriptions", {"name": "far-sub", "project": "other", "topic": "far"})
+        for name in (*(f"busier-{number:02}" for number in range(12)), "projects/other/topics/far"):
+            messages = [{"data": "x"}] * (200 if "busier" in name else 20)
+            admin.post(f"{path_of('topics', name)}/messages", {"messages": messages})
+        admin.post(f"{path_of('subscriptions', 'projects/other/subscriptions/far-sub')}/pull", {"max_messages": 20})
+    page.goto("/#/overview")
+    box = page.locator(".box", has=page.get_by_text("other/far", exact=True))
+    expect(box).to_be_visible()
+    expect(box.locator("small")).to_have_text(re.compile(r"^[1-9][\d.]*/s$|^0\.\d+/s$"))
+
+
+def test_labels_of_an_axis_are_as_wide_as_their_text(page: Page) -> None:
+    def old(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        at = body["fields"].index("oldest_age_seconds")
+        for row in body["rows"]:
+            row[at] = 4000
+        route.fulfill(response=answer, body=json.dumps(body))
+
+    page.route("**/admin/v1/samples?what=server*", old)
+    page.add_init_script(
+        """const draw = CanvasRenderingContext2D.prototype.fillText;
+        window.cut = [];
+        window.seen = new Promise((resolve) => (window.tell = resolve));
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+          const left = this.getTransform().transformPoint({ x, y }).x - this.measureText(text).width;
+          if (this.textAlign === "right" && left < 0) window.cut.push(text);
+          if (/min$/.test(text)) window.tell();
+          return draw.call(this, text, x, y, ...rest);
+        };"""
+    )
+    page.goto("/#/overview")
+    page.evaluate("window.seen")  # one of them is drawn
+    assert page.evaluate("window.cut") == []
+    page.unroute_all(behavior="ignoreErrors")

@@ -91,7 +91,7 @@ export class Chart extends Component {
       height: HEIGHT,
       cursor: { y: false, points: { size: 6 }, sync: { key: "time" } },
       legend: { show: false },
-      padding: [8, 8, 0, 0],
+      padding: [8, 26, 0, 0],
       scales: { x: { range: () => this.range() }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [
         { ...axis, size: 24, gap: 4, space: 70, values: (plot, values) => values.map((value) => clockOf(value, plot)) },

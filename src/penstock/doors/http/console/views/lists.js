@@ -13,6 +13,7 @@ import { CreateQueue, CreateSubscription, CreateTopic } from "./creating.js";
 import { isStuck } from "./picture.js";
 
 const ROWS = 50;
+const LONG = 24; // letters of a name that has a line of its own in a table
 const PROJECTS = 200; // to choose from; of more, those that are searched for by name
 
 class List extends View {
@@ -60,8 +61,9 @@ class List extends View {
   /** What each kind of client calls it. */
   names(usual) {
     const wide = (client) => client !== "text" && client !== "python";
-    const name = (client) => (row) => (row.names[client] ? html`<code class=${wide(client) ? "" : "cut"} title=${row.names[client]}>${row.names[client]}</code> <${Copy} text=${row.names[client]} />` : html`<span class="quiet">cannot reach it</span>`);
-    return [this.columns(usual)[0], ...Object.entries(CLIENTS).map(([client, label]) => ({ label, wide: wide(client), stack: true, cell: name(client) }))];
+    const kind = (client, name) => (wide(client) || name.length < LONG ? "" : "wrap");
+    const name = (client) => (row) => (row.names[client] ? html`<code class=${kind(client, row.names[client])}>${row.names[client]}</code> <${Copy} text=${row.names[client]} />` : html`<span class="quiet">cannot reach it</span>`);
+    return [{ ...this.columns(usual)[0], narrow: true }, ...Object.entries(CLIENTS).map(([client, label]) => ({ label, wide: wide(client), stack: true, cell: name(client) }))];
   }
 }
 
