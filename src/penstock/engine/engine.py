@@ -68,9 +68,7 @@ class Engine:
         self.now = self.clock.now
         self.clocks = Clocks(self.clock, namespace_of, lambda: self.broker.state)
         self.own_clocks = self.clocks.own
-        # The clock was moved by hand, or ran while the store was closed: what depends on the time is looked at before the
-        # next answer.
-        self.moved = True
+        self.moved = True  # by hand, or while the store was closed: what time has ended is looked at before an answer
         if isinstance(self.clock, ManualClock):
             self.clock.followers.add(self)
         self.journal = journal
