@@ -88,7 +88,7 @@ def run_traffic(server: ServerProcess, stop: threading.Event) -> None:
 
 @pytest.fixture
 def page(browser: Browser, server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page of the console; `size` and `scheme` by the mark `looks`."""
+    """A page of the console; `size`, `scheme` and `zone` by its parameter."""
     wanted: dict[str, Any] = getattr(request, "param", {})
     width, height = SIZES[wanted.get("size", "laptop")]
     context = browser.new_context(
@@ -96,6 +96,7 @@ def page(browser: Browser, server: ServerProcess, request: pytest.FixtureRequest
         viewport={"width": width, "height": height},
         color_scheme=wanted.get("scheme", "light"),
         reduced_motion="reduce",
+        timezone_id=wanted.get("zone"),
     )
     context.set_default_timeout(PATIENCE)
     page = context.new_page()

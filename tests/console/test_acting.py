@@ -69,6 +69,36 @@ def test_publish_with_a_template_and_as_often_as_asked(page: Page, admin: Client
     expect(page.get_by_label("Template", exact=True)).to_have_count(0)
 
 
+def test_back_closes_a_dialog_and_leaves_the_page(page: Page, topic: str) -> None:
+    dialog, heading = page.get_by_role("dialog"), page.get_by_role("heading", level=1)
+    page.goto("/#/overview")
+    page.goto(address("topics", topic))
+    for close in ("back", "Escape", "Cancel"):
+        page.get_by_role("button", name="Publish", exact=True).click()
+        page.get_by_label("Body", exact=True).fill("typed")
+        if close == "back":
+            page.reload()  # the step is there already
+            expect(dialog).to_be_visible()
+            page.go_back()
+        elif close == "Escape":
+            page.keyboard.press("Escape")
+        else:
+            submit(page, close)
+        expect(dialog).to_have_count(0)
+        expect(heading).to_have_text(f"Topic {topic}")
+    page.goto(address("topics", topic, "/messages?open=0"))
+    page.get_by_role("button", name="Publish again").click()
+    expect(dialog).to_be_visible()
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("article")).to_be_visible()
+    page.go_back()
+    expect(heading).to_have_text(f"Topic {topic}")
+    expect(dialog).to_have_count(0)
+    page.go_back()
+    expect(heading).to_have_text("Overview")
+
+
 def test_publishing_at_a_rate_is_stopped(page: Page, admin: Client, topic: str) -> None:
     page.goto(f"/#/topics/{topic}")
     page.get_by_role("button", name="Publish").click()
@@ -211,9 +241,10 @@ def test_a_token_is_asked_for_and_one_that_may_only_read_changes_nothing(
     page = browser.new_page(base_url=f"http://{guarded.addresses['http']}")
     page.goto("/#/topics")
     dialog = page.get_by_role("dialog", name="This server asks for a token")
-    dialog.get_by_label("Token").fill("wrong")
-    dialog.get_by_role("button", name="Go on").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("This token is not known.")
+    for wrong in ("wrong", "tökén€"):
+        dialog.get_by_label("Token").fill(wrong)
+        dialog.get_by_role("button", name="Go on").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("This token is not known.")
     dialog.get_by_label("Token").fill("look")
     dialog.get_by_role("button", name="Go on").click()
     expect(page.locator("tbody a")).to_have_text("kept")

@@ -29,6 +29,30 @@ def test_names_at_every_door(page: Page, server: ServerProcess, admin: Client) -
     expect(row).to_contain_text("cannot reach it")
 
 
+def test_a_name_is_copied_without_the_clipboard_of_the_browser(page: Page) -> None:
+    """As on an origin that is not secure, where it was refused, and where nothing but the keys can do it."""
+    name, search = "projects/penstock/topics/orders", page.locator("[data-search]")
+    page.goto("/#/topics?search=orders&show=names")
+    button = page.get_by_role("button", name=f"Copy {name}", exact=True).first
+    for clipboard, word in (
+        ("undefined", "copied"),
+        ("{ writeText: () => Promise.reject() }", "copied"),
+        ("undefined", "press Ctrl+C"),
+    ):
+        page.evaluate(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard}, configurable: true }})")
+        if word != "copied":
+            page.evaluate("document.execCommand = () => false")
+        button.click()
+        expect(button).to_have_text(word)
+        if word != "copied":
+            page.keyboard.press("Control+C")
+        search.fill("")
+        search.press("Control+V")
+        expect(search).to_have_value(name)
+        search.fill("orders")
+        expect(button).to_have_text("copy" if word == "copied" else word)
+
+
 def test_a_project_can_be_chosen(page: Page, admin: Client) -> None:
     admin.post("/topics", {"name": "elsewhere", "project": "other"})
     page.goto("/#/topics")

@@ -6,9 +6,11 @@ import base64
 import io
 import json
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import fastavro
+import pytest
 from playwright.sync_api import Page, expect
 
 from penstock.admin.client import Client
@@ -102,26 +104,79 @@ def test_published_again_a_message_is_the_same(page: Page, admin: Client) -> Non
 
 
 def test_by_offset_by_time_older_newer_and_latest(page: Page, admin: Client) -> None:
-    make_topic(admin, "paged", [{"data": f"{each}"} for each in range(250)])
+    """In one order all the way, and back again step by step."""
+    make_topic(admin, "paged", [{"data": f"{each}"} for each in range(1000)])
+    admin.post("/topics/paged/messages", {"messages": [{"data": f"{each}"} for each in range(250)]})
     offsets = page.locator("a.message .offset")
     page.goto(address("topics", "paged", "/messages"))
-    expect(offsets.first).to_have_text("249")
-    page.get_by_role("button", name="Older").click()
-    expect(offsets.first).to_have_text("149")
-    page.get_by_role("button", name="Newer").click()
-    expect(offsets.first).to_have_text("150")
-    page.get_by_label("From", exact=True).fill("7")
-    page.get_by_role("button", name="Show").click()
-    expect(offsets.first).to_have_text("7")
+    for button, ends in (("Older", ("1,149", "1,050")), ("Older", ("1,049", "950")), ("Newer", ("1,149", "1,050"))):
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(offsets.first).to_have_text(ends[0])
+        expect(offsets.last).to_have_text(ends[1])
+    for first in ("1,049", "1,149", "1,249"):
+        page.go_back()
+        expect(offsets.first).to_have_text(first)
+    show = page.get_by_role("button", name="Show", exact=True)
+    page.get_by_label("From", exact=True).fill("1,007")
+    show.click()
+    expect(offsets.first).to_have_text("1,007")
+    page.get_by_role("button", name="Older", exact=True).click()
+    expect(offsets.first).to_have_text("907")
+    expect(offsets.last).to_have_text("1,006")
     page.get_by_label("or time").fill("2020-01-01T10:00:00")
-    page.get_by_role("button", name="Show").click()
+    show.click()
     expect(offsets.first).to_have_text("0")
-    page.get_by_label("From", exact=True).fill("yesterday")
-    page.get_by_role("button", name="Show").click()
-    expect(page.get_by_role("alert")).to_contain_text("at ")
+    for given in ("2026-13-45 10:00", "2026-11-16 25:00", "2026-02-31", "yesterday"):
+        page.get_by_label("From", exact=True).fill(given)
+        show.click()
+        what = "From is an offset such as 1,000" if given == "yesterday" else f"There is no such time as {given}."
+        expect(page.get_by_role("alert")).to_contain_text(what)
+        expect(offsets).to_have_count(0)
+        expect(page.locator(".pager")).not_to_contain_text("looked at")
     page.get_by_role("button", name="Latest").click()
-    expect(offsets.first).to_have_text("249")
+    expect(offsets.first).to_have_text("1,249")
     expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_label("From", exact=True)).to_have_value("")
+
+
+def test_a_condition_that_is_refused_can_be_corrected(page: Page, admin: Client) -> None:
+    make_topic(admin, "corrected", [{"data": "x"}])
+    for query in ("filter=bad", "until=abc", "at=2026-02-31T10:00:00Z"):
+        page.goto("/#/overview")
+        page.goto(address("topics", "corrected", f"/messages?{query}"))
+        expect(page.get_by_role("alert")).to_be_visible()
+        expect(page.locator("a.message")).to_have_count(0)
+        for label in ("From", "Attributes"):
+            page.get_by_label(label, exact=True).fill("")
+        page.get_by_role("button", name="Show", exact=True).click()
+        expect(page.locator("a.message")).to_have_count(1)
+        expect(page.get_by_role("alert")).to_have_count(0)
+    page.goto("/#/overview")
+    page.goto("/#/topics?sort=bogus")
+    expect(page.get_by_role("alert")).to_contain_text("sort must be")
+    page.get_by_role("link", name="Show this page without these conditions").click()
+    expect(page.locator("tbody a").first).to_be_visible()
+
+
+def test_an_open_page_follows_what_happens(page: Page, admin: Client) -> None:
+    make_topic(admin, "followed", [{"data": "x"}], "followed-sub")
+    page.goto(address("topics", "followed", "/messages?open=0"))
+    story = page.locator(".story li")
+    expect(story).to_have_text(re.compile("Published"))
+    (delivery,) = admin.post("/subscriptions/followed-sub/pull", {"max_messages": 1})["deliveries"]
+    expect(story).to_have_count(2)
+    admin.post("/subscriptions/followed-sub/ack", {"receipts": [delivery["receipt"]]})
+    expect(story).to_contain_text(["Published", "Delivered to followed-sub", "Acked by followed-sub"])
+    expect(page.locator("a.message")).not_to_contain_text("now")
+    admin.post("/topics/followed/messages", {"messages": [{"data": "y"}, {"data": "z"}]})
+    page.get_by_role("button", name="2 newer messages: show").click()
+    expect(page.locator("a.message .offset")).to_have_text(["2", "1", "0"])
+    press(page, "Publish again")
+    submit(page, "Publish")
+    expect(said(page)).to_be_visible()
+    submit(page, "Close")
+    expect(page.locator("a.message .offset")).to_have_text(["3", "2", "1", "0"])
+    expect(page.get_by_role("button", name="No newer messages")).to_be_disabled()
 
 
 def test_a_search_reaches_what_is_not_on_the_page(page: Page, admin: Client) -> None:
@@ -129,6 +184,8 @@ def test_a_search_reaches_what_is_not_on_the_page(page: Page, admin: Client) -> 
     page.goto(address("topics", "wide", "/messages?from=500&text=row+3"))
     expect(page.get_by_text("Nothing here matches.")).to_be_visible()
     page.get_by_role("button", name="Search the whole topic").click()
+    expect(page.get_by_text("111 messages found")).to_be_visible()
+    page.reload()
     expect(page.get_by_text("111 messages found")).to_be_visible()
     page.locator("a.message").nth(1).click()
     expect(page.get_by_role("article", name="Message 30")).to_be_visible()
@@ -149,6 +206,30 @@ def test_a_name_with_odd_characters_goes_everywhere(page: Page, admin: Client) -
     expect(page.get_by_label("Body", exact=True)).to_have_value("x")
     submit(page, "Publish")
     expect(said(page)).to_have_text("1 message published, from offset 1 on.")
+
+
+@pytest.mark.parametrize("page", [{"zone": "Asia/Tokyo"}], indirect=True)
+def test_a_story_has_the_times_of_the_reader_and_ages_are_not_cut(page: Page, admin: Client) -> None:
+    make_topic(admin, "zoned", [{"data": "x"}], "zoned-sub")
+    (delivery,) = admin.post("/subscriptions/zoned-sub/pull", {"max_messages": 1, "lease_seconds": 60})["deliveries"]
+    due = datetime.fromisoformat(delivery["deadline"]) + timedelta(hours=9)
+    page.goto(address("topics", "zoned", "/messages?open=0"))
+    expect(page.get_by_role("article")).to_contain_text("Story times of Asia/Tokyo")
+    expect(page.locator(".story li").nth(1)).to_have_text(
+        re.compile(rf", until (\d{{4}}-\d\d-\d\d )?{due:%H:%M:%S}\.$")
+    )
+    expect(page.get_by_role("article")).not_to_contain_text("UTC")
+    cut = """(row) => {
+      const [offset, age] = row.children;
+      offset.textContent = "100,000,000,000";
+      age.textContent = "18 min 48 s ago";
+      return [offset, age].some((each) => each.scrollWidth > each.clientWidth);
+    }"""
+    for width, opened in ((375, ""), (1280, ""), (1280, "&open=0"), (2560, "&open=0")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(address("topics", "zoned", f"/messages?from=0{opened}"))
+        expect(page.get_by_role("article")).to_have_count(1 if opened else 0)
+        assert not page.locator("a.message").evaluate(cut), (width, opened)
 
 
 def test_the_story_says_what_is_no_longer_known(page: Page, admin: Client) -> None:

@@ -20,11 +20,16 @@ export function path(...parts) {
   return `/${parts.map(encodeURIComponent).join("/")}`;
 }
 
+/** A header is bytes, which fetch takes as letters below 256 each: those of UTF-8, as the server compares them. */
+function asHeader(text) {
+  return String.fromCharCode(...new TextEncoder().encode(text));
+}
+
 async function request(method, where, { query = {}, body, signal } = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
   const tail = given.length ? `?${new URLSearchParams(given)}` : "";
   const headers = { Accept: "application/json" };
-  if (token.get()) headers.Authorization = `Bearer ${token.get()}`;
+  if (token.get()) headers.Authorization = `Bearer ${asHeader(token.get())}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {

@@ -66,6 +66,21 @@ export function clock(instant) {
   return `${day} ${time}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
+/**
+ * A sentence of the server, whose times are in UTC, with those of the reader's own clock. `at`: when it happened; the day
+ * is left out where it is the same.
+ */
+export function inLocalTime(sentence, at = "") {
+  return sentence.replace(/(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d) UTC/g, (_, day, time) => {
+    const here = clock(`${day ?? at.slice(0, 10)}T${time}Z`).slice(0, 19);
+    return here.slice(0, 10) === clock(at).slice(0, 10) ? here.slice(11) : here;
+  });
+}
+
+export function timeZone() {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
 export function plural(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }

@@ -30,18 +30,34 @@ export function go(parts, query) {
 export function refine(query, { step = false } = {}) {
   const here = parse(location.hash);
   const next = format(here.parts, { ...here.query, ...query });
-  if (step) history.pushState(null, "", next);
-  else history.replaceState(null, "", next);
+  if (step && next !== location.hash) history.pushState(null, "", next);
+  else history.replaceState(history.state, "", next);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/**
- * What somebody typed as a place among messages: an offset, so many before the end (-100), so long ago (-10m), or an
- * instant; a time without a zone is the reader's own.
- */
+const INSTANT = /^(\d{4}-(\d\d)-(\d\d))(?:[T ](\d\d):(\d\d)(?::(\d\d)(\.\d+)?)?( ?[Zz]|[+-]\d\d:\d\d)?)?$/;
+
+/** An instant as somebody types it, without a zone in the reader's own, or so long ago (-10m); null if it is neither. */
+export function readInstant(text) {
+  const given = text.trim();
+  if (/^-(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(given)) return given;
+  const found = INSTANT.exec(given);
+  if (!found) return null;
+  const [, day, month, date, hour = "00", minute = "00", second = "00", part = "", zone = ""] = found;
+  const time = `${day}T${hour}:${minute}:${second}`;
+  const there = new Date(`${time}Z`); // rolls 31 February over to March, and knows no 13th month
+  const at = new Date(time + zone.trim().toUpperCase());
+  const exists = there.getUTCMonth() + 1 === Number(month) && there.getUTCDate() === Number(date) && hour < "24" && !Number.isNaN(at.getTime());
+  if (!exists) throw new Error(`There is no such time as ${given}.`);
+  return at.toISOString().replace(".000Z", `${part}Z`);
+}
+
+/** What somebody typed as a place among messages: an offset (1000 or 1,000), so many before the end (-100), or an instant. */
 export function readPlace(text) {
   const given = text.trim();
-  if (/^-?\d+$/.test(given)) return { from: given };
-  const local = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(:\d\d(\.\d+)?)?)$/.exec(given);
-  return { at: local ? new Date(`${local[1]}T${local[2]}`).toISOString() : given };
+  if (!given) return {};
+  if (/^-?(\d+|\d{1,3}(,\d{3})+)$/.test(given)) return { from: given.replaceAll(",", "") };
+  const at = readInstant(given);
+  if (!at) throw new Error("From is an offset such as 1,000, -100 for the last hundred, -10m for the last ten minutes, or a time such as 2026-11-16 10:00.");
+  return { at };
 }

@@ -3,6 +3,7 @@
 import htm from "../vendor/htm.mjs";
 import { Component, h } from "../vendor/preact.mjs";
 import { live } from "./live.js";
+import { format, parse } from "./route.js";
 
 export { Component, createRef, Fragment, render } from "../vendor/preact.mjs";
 export const html = htm.bind(h);
@@ -65,7 +66,7 @@ export class View extends Component {
   render() {
     const { data, error } = this.state;
     if (data === null && error === null) return html`<div class="loading" role="status">Loading</div>`;
-    if (data === null) return html`<p class="problem" role="alert">${error.message}</p>`;
+    if (data === null) return html`<p class="problem" role="alert">${error.message}</p>${error.status === 400 && html`<p><a href=${format(parse(location.hash).parts)}>Show this page without these conditions</a></p>`}`;
     const said = error && error.status !== 0; // that the server is away is said once, in the frame
     return html`${said && html`<p class="problem" role="alert">${error.message}</p>`}${this.show(data)}`;
   }

@@ -2,6 +2,11 @@
 
 import { Component, createRef, html } from "../lib/view.js";
 
+// Each open dialog is a step of the way back, so that the browser's Back closes the topmost and leaves the page alone.
+const open = [];
+const steps = () => history.state?.dialogs ?? 0;
+addEventListener("popstate", () => steps() < open.length && open.at(-1).closed());
+
 /**
  * Properties: title, submit (the label of its button), run(values) -> a sentence or nothing, onClose(done), danger,
  * typed: a name to type first, children: the fields, whose `name`s become the keys of the values.
@@ -13,11 +18,30 @@ export class Dialog extends Component {
 
   componentDidMount() {
     this.place.current.showModal();
+    open.push(this);
+    if (steps() < open.length) history.pushState({ dialogs: open.length }, ""); // after a reload it is there
   }
 
+  componentWillUnmount() {
+    this.leave();
+  }
+
+  leave() {
+    if (open.includes(this)) open.splice(open.indexOf(this), 1);
+  }
+
+  /** By a step back, where this dialog is one. */
   close(done) {
+    if (this.done !== undefined) return; // on its way
+    this.done = done;
+    if (open.at(-1) === this && steps() === open.length) history.back();
+    else this.closed();
+  }
+
+  closed() {
+    this.leave();
     this.place.current?.close();
-    this.props.onClose(done);
+    this.props.onClose(this.done ?? Boolean(this.state.done));
   }
 
   submit(event) {

@@ -8,12 +8,25 @@ export function Facts({ rows }) {
   return html`<dl class="facts">${shown.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
+/** Without the browser's clipboard, which is there on secure origins only, and may be refused: as a selection. */
+function copySelected(text, beside) {
+  const field = Object.assign(document.createElement("textarea"), { value: text, className: "unseen" });
+  beside.after(field); // in a dialog, nothing outside it can be selected
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  beside.focus();
+  return done;
+}
+
 export function Copy({ text }) {
   const copy = async (event) => {
     const button = event.currentTarget;
-    await navigator.clipboard?.writeText(text);
-    button.textContent = "copied";
-    setTimeout(() => (button.textContent = "copy"), 1200);
+    const written = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    const done = written || copySelected(text, button);
+    if (!done && button.previousElementSibling) getSelection().selectAllChildren(button.previousElementSibling);
+    button.textContent = done ? "copied" : "press Ctrl+C";
+    setTimeout(() => (button.textContent = "copy"), done ? 1200 : 5000);
   };
   return html`<button type="button" class="copy" aria-label=${`Copy ${text}`} onClick=${copy}>copy</button>`;
 }

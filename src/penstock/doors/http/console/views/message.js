@@ -1,7 +1,7 @@
 // One message: its body in every form, its attributes, its story, and what can be done with it.
 
 import { get, path } from "../lib/api.js";
-import { ago, base64, bodyOf, bytes, clock, count, hexLines, jsonPieces, prettyJson } from "../lib/format.js";
+import { ago, base64, bodyOf, bytes, clock, count, hexLines, inLocalTime, jsonPieces, prettyJson, timeZone } from "../lib/format.js";
 import { live } from "../lib/live.js";
 import { refine } from "../lib/route.js";
 import { Component, html } from "../lib/view.js";
@@ -10,30 +10,43 @@ import { RedriveOf } from "./moves.js";
 import { Publish, templateOf } from "./publish.js";
 
 const SHOWN = 256 << 10; // characters of a body
+const SPARING = 50; // times as long as it took
 const KINDS = { AVRO: "avro", PROTOCOL_BUFFER: "protobuf" };
 
 export class Message extends Component {
   state = { message: null, story: null, error: null, dialog: null };
 
   componentDidMount() {
+    this.here = path("topics", this.props.topic.name, "messages", this.props.offset);
+    this.due = Infinity; // when its story may be asked for again
     this.load();
-    this.end = live.on("server", () => this.load());
+    this.ends = [live.on("server", () => this.load()), live.on("sample", () => this.follow())];
   }
 
   componentWillUnmount() {
     this.gone = true;
-    this.end();
+    this.ends.forEach((end) => end());
   }
 
   async load() {
-    const here = path("topics", this.props.topic.name, "messages", this.props.offset);
-    const [message, story] = await Promise.allSettled([get(here, { decode: "true" }), get(`${here}/story`)]);
+    const [message, story] = await Promise.allSettled([get(this.here, { decode: "true" }), get(`${this.here}/story`)]);
     if (this.gone) return;
+    this.due = 0;
     this.setState({
       message: message.value ?? this.state.message,
       error: message.reason?.message ?? null,
       story: story.value ?? { events: [], sentence: story.reason?.message ?? "" },
     });
+  }
+
+  /** What happened since. The server goes through all it knows for it: the longer that takes, the less often. */
+  async follow() {
+    const asked = performance.now();
+    if (document.hidden || asked < this.due) return;
+    this.due = Infinity;
+    const story = await get(`${this.here}/story`).catch(() => this.state.story);
+    this.due = performance.now() + SPARING * (performance.now() - asked);
+    if (!this.gone) this.setState({ story });
   }
 
   render({ topic, offset, shownAs }, { message, story, error }) {
@@ -46,7 +59,7 @@ export class Message extends Component {
       ${error && html`<p class="problem" role="alert">${error}</p>`}
       ${message && html`<${Facts} rows=${[
         ["Id", html`<code>${message.id}</code> <${Copy} text=${message.id} />`],
-        ["Published", `${clock(message.publish_time)} (${ago(message.publish_time, Date.now())})`],
+        ["Published", `${clock(message.publish_time)} (${ago(message.publish_time, live.timeOf(topic))})`],
         ["Size", bytes(message.size)],
         ["Ordering key", message.ordering_key],
         ["Delayed until", message.visible_at && clock(message.visible_at)],
@@ -55,8 +68,8 @@ export class Message extends Component {
       ]} />
       ${Object.keys(message.attributes).length > 0 && html`<h3>Attributes</h3><${Facts} rows=${Object.entries(message.attributes).map(([name, value]) => [name, html`<code>${value}</code>`])} />`}
       <${Body} key=${message.id} message=${message} shownAs=${shownAs} />`}
-      <h3>Story</h3>
-      ${story && html`<ol class="story">${story.events.map((event) => html`<li><time>${clock(event.at)}</time> ${event.sentence}</li>`)}</ol><p class="quiet">${story.sentence}</p>`}
+      <h3>Story <small>times of ${timeZone()}</small></h3>
+      ${story && html`<ol class="story">${story.events.map((event) => html`<li><time>${clock(event.at)}</time> ${inLocalTime(event.sentence, event.at)}</li>`)}</ol><p class="quiet">${inLocalTime(story.sentence)}</p>`}
       ${message && this.dialog(topic, message)}
     </article>`;
   }
@@ -65,6 +78,7 @@ export class Message extends Component {
     const close = () => {
       this.setState({ dialog: null });
       this.load();
+      this.props.onChange();
     };
     if (this.state.dialog === "publish") return html`<${Publish} topic=${topic} template=${templateOf(message)} onClose=${close} />`;
     if (this.state.dialog === "move") return html`<${RedriveOf} topic=${topic} ids=${[message.id]} title=${`Move message ${count(message.offset)}`} onClose=${close} />`;

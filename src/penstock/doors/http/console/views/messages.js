@@ -2,8 +2,9 @@
 
 import { get, lines, path } from "../lib/api.js";
 import { ago, bytes, count, plural } from "../lib/format.js";
+import { live } from "../lib/live.js";
 import { format, parse, readPlace, refine } from "../lib/route.js";
-import { html, View } from "../lib/view.js";
+import { createRef, html, View } from "../lib/view.js";
 import { walk } from "../parts/table.js";
 import { Message } from "./message.js";
 
@@ -11,25 +12,55 @@ const PAGE = 100;
 const FOUND_MOST = 1000;
 const BODY = 400; // bytes of each, in the list
 
+const FOLLOW = 2000; // milliseconds
+
 /** What to ask the server for: from an offset or a time on, or the youngest first, of all or before an offset. */
 function asked({ from = "", at = "", until = "", filter = "", text = "", json = "" }) {
-  const place = at ? { at } : from ? { from } : until ? { until, order: "desc" } : { order: "desc" };
+  const place = at || from ? readPlace(at || from) : until ? { until, order: "desc" } : { order: "desc" };
   return { ...place, filter, text, json, body_bytes: BODY };
 }
 
+/** What the list shows, without the message that is open beside it. */
+const wanted = ({ open, as, ...rest }) => JSON.stringify(rest);
+
+/**
+ * The order of the rows stays what it was on the way to older and newer ones: that of the first page, ascending where a
+ * beginning was given. A page that the server reads the other way round is turned, and its address says so (`order`).
+ */
 export class Messages extends View {
   refreshes = false;
+  form = createRef();
 
   async load(signal) {
     const here = path("topics", this.props.name);
-    const query = asked(this.props.query);
-    const [topic, page] = await Promise.all([get(here, {}, signal), get(`${here}/messages`, { ...query, max: PAGE }, signal)]);
-    return { topic, page, descending: query.order === "desc" };
+    const [topic, answer] = await Promise.all([get(here, {}, signal), this.page(`${here}/messages`, signal)]);
+    return { topic, ...answer };
+  }
+
+  /** A page of messages, or the sentence why there is none. */
+  async page(where, signal) {
+    try {
+      const query = asked(this.props.query);
+      const page = await get(where, { ...query, max: PAGE }, signal);
+      const descending = (this.props.query.order || query.order) === "desc";
+      const down = query.order === "desc";
+      if (down !== descending) page.messages.reverse();
+      const [first, next] = down ? [page.next_offset, page.next_offset + page.scanned] : [page.next_offset - page.scanned, page.next_offset];
+      return { page, descending, down, first, next };
+    } catch (error) {
+      if (error.name === "AbortError" || (error.status ?? 400) !== 400) throw error;
+      return { refused: error.message };
+    }
+  }
+
+  componentDidMount() {
+    super.componentDidMount();
+    this.every(FOLLOW, () => live.paused || document.hidden || this.follow());
+    if (this.props.query.all) this.searchAll();
   }
 
   componentDidUpdate(before) {
-    const wanted = ({ open, as, ...rest }) => JSON.stringify(rest);
-    if (wanted(before.query) !== wanted(this.props.query)) this.reload();
+    if (wanted(before.query) !== wanted(this.props.query)) this.anew();
   }
 
   componentWillUnmount() {
@@ -37,17 +68,52 @@ export class Messages extends View {
     this.search?.abort();
   }
 
-  go(query) {
+  /** How far the topic goes by now; the rows stay until they are asked for. */
+  async follow() {
+    if (this.following || !this.state.data) return;
+    this.following = true;
+    try {
+      const topic = await get(path("topics", this.props.name));
+      if (!this.gone) this.setState(({ data }) => ({ data: { ...data, topic }, error: null }));
+    } catch (error) {
+      if (error.status === 404) this.setState({ error });
+    } finally {
+      this.following = false;
+    }
+  }
+
+  /** What the address asks for. */
+  anew() {
     this.search?.abort();
-    this.setState({ found: null, progress: null, error: null });
-    refine({ from: "", at: "", until: "", open: "", ...query });
+    this.setState({ found: null, progress: null, refused: null, broken: null });
     this.reload();
+    if (this.props.query.all) this.searchAll();
+  }
+
+  go(query) {
+    const before = location.hash;
+    refine({ from: "", at: "", until: "", order: "", all: "", open: "", ...query }, { step: true });
+    if (location.hash === before) this.anew();
+  }
+
+  latest() {
+    this.form.current.reset();
+    this.go({});
   }
 
   ask(event) {
     event.preventDefault();
     const { start, time, filter, text, json } = Object.fromEntries(new FormData(event.target));
-    this.go({ ...readPlace(time || start), filter, text, json });
+    try {
+      this.go({ ...readPlace(time || start), filter, text, json });
+    } catch (error) {
+      this.setState({ refused: error.message });
+    }
+  }
+
+  all() {
+    if (this.props.query.all) this.anew();
+    else refine({ all: "yes", open: "" }, { step: true });
   }
 
   /** Look through the whole topic; what is found is shown as it is found, and it can be stopped. */
@@ -55,7 +121,7 @@ export class Messages extends View {
     const { filter = "", text = "", json = "" } = this.props.query;
     const search = (this.search = new AbortController());
     const found = [];
-    this.setState({ searching: true, found, progress: null, error: null });
+    this.setState({ searching: true, found, progress: null });
     try {
       const query = { from: 0, filter, text, json, body_bytes: BODY };
       for await (const line of lines(`${path("topics", this.props.name)}/stream`, query, search.signal)) {
@@ -66,65 +132,80 @@ export class Messages extends View {
         else this.setState({ found });
       }
     } catch (error) {
-      if (!search.signal.aborted) this.setState({ error: new Error(`The search was broken off: ${error.message}`) });
+      if (!search.signal.aborted) this.setState({ broken: `The search was broken off: ${error.message}` });
     }
     search.abort();
-    this.setState({ searching: false });
+    if (this.search === search) this.setState({ searching: false });
   }
 
-  show({ topic, page, descending }) {
+  show(data) {
+    const { topic, page } = data;
     const { query } = this.props;
-    const { found, searching, progress } = this.state;
-    const filtered = Boolean(query.filter || query.text || query.json);
-    const rows = found ?? page.messages;
-    const first = descending ? page.next_offset : page.next_offset - page.scanned;
-    const next = descending ? Number(query.until || topic.next_offset) : page.next_offset;
-    const seen = found
-      ? `${plural(found.length, "message")} found${found.length >= FOUND_MOST ? ", more were not looked for" : ""}${progress ? `, ${count(progress.scanned)} looked at` : ""}`
-      : `${plural(rows.length, "message")} of ${count(page.scanned)} looked at`;
+    const { found, searching } = this.state;
+    const refused = this.state.refused ?? data.refused;
+    const rows = found ?? page?.messages;
+    const now = live.timeOf(topic);
     return html`<section aria-label=${`Messages of ${topic.id}`}>
       <div class="bar"><h1><span class="kind">Messages of</span> <a href=${format(["topics", topic.name])}>${topic.id}</a></h1></div>
-      <form class="filters" key=${JSON.stringify([query.from, query.at, query.until, query.filter, query.text, query.json])} onSubmit=${(event) => this.ask(event)}>
-        <label>From <input name="start" defaultValue=${query.at || query.from || ""} placeholder="the latest" title="An offset, -100 for the last hundred, -10m for the last ten minutes, or an instant" /></label>
+      <form class="filters" ref=${this.form} key=${JSON.stringify([query.from, query.at, query.until, query.filter, query.text, query.json])} onSubmit=${(event) => this.ask(event)}>
+        <label>From <input name="start" defaultValue=${query.order ? "" : query.at || query.from || ""} placeholder="the latest" title="An offset, -100 for the last hundred, -10m for the last ten minutes, or a time" /></label>
         <label>or time <input name="time" type="datetime-local" step="1" /></label>
         <label>Attributes <input name="filter" defaultValue=${query.filter ?? ""} placeholder='attributes.kind = "order"' /></label>
         <label>Text <input name="text" data-search defaultValue=${query.text ?? ""} /></label>
         <label>JSON path <input name="json" defaultValue=${query.json ?? ""} placeholder="$.total=5" /></label>
         <button type="submit" class="primary">Show</button>
       </form>
-      <p class="pager">
-        <span class="quiet">offsets ${count(topic.first_offset)} to ${count(topic.next_offset)}; ${seen}</span>
-        <button type="button" disabled=${first <= topic.first_offset || found} onClick=${() => this.go({ until: first })}>Older</button>
-        <button type="button" disabled=${next >= topic.next_offset || found} onClick=${() => this.go({ from: next })}>Newer</button>
-        <button type="button" onClick=${() => this.go({})}>Latest</button>
-        ${filtered && (searching
-          ? html`<progress max=${Math.max(1, topic.messages)} value=${progress?.scanned ?? 0} aria-label="Searched"></progress><button type="button" onClick=${() => this.search.abort()}>Stop</button>`
-          : html`<button type="button" onClick=${() => this.searchAll()}>Search the whole topic</button>`)}
-      </p>
+      ${refused || this.state.broken ? html`<p class="problem" role="alert">${refused || this.state.broken}</p>` : null}
+      ${this.pager(data, refused)}
       <div class=${query.open ? "split open" : "split"}>
-        <ol class="messages" aria-label="Messages" onKeyDown=${(event) => walk(event, "a.message")}>
-          ${rows.map((message) => html`<${Row} key=${message.offset} message=${message} open=${String(message.offset) === query.open} />`)}
-          ${!rows.length && html`<li class="empty">${nothing(filtered, page, descending, searching)}</li>`}
-        </ol>
-        ${query.open && html`<${Message} key=${query.open} topic=${topic} offset=${query.open} shownAs=${query.as ?? ""} />`}
+        ${!refused && html`<ol class="messages" aria-label="Messages" onKeyDown=${(event) => walk(event, "a.message")}>
+          ${rows.map((message) => html`<${Row} key=${message.offset} message=${message} now=${now} open=${String(message.offset) === query.open} />`)}
+          ${!rows.length && html`<li class="empty">${nothing(isFiltered(query), data, searching)}</li>`}
+        </ol>`}
+        ${query.open && html`<${Message} key=${query.open} topic=${topic} offset=${query.open} shownAs=${query.as ?? ""} onChange=${() => this.reload()} />`}
       </div>
     </section>`;
   }
+
+  pager({ topic, page, descending, first, next }, refused) {
+    const { query } = this.props;
+    const { found, searching, progress } = this.state;
+    const offsets = `offsets ${count(topic.first_offset)} to ${count(topic.next_offset)}`;
+    const latest = html`<button type="button" onClick=${() => this.latest()}>Latest</button>`;
+    if (refused) return html`<p class="pager"><span class="quiet">${offsets}</span>${latest}</p>`;
+    const seen = found
+      ? `${plural(found.length, "message")} found${found.length >= FOUND_MOST ? ", more were not looked for" : ""}${progress ? `, ${count(progress.scanned)} looked at` : ""}`
+      : `${plural(page.messages.length, "message")} of ${count(page.scanned)} looked at`;
+    const newer = topic.next_offset - next;
+    const atTheEnd = !found && !query.from && !query.at && !query.until;
+    return html`<p class="pager">
+      <span class="quiet">${offsets}; ${seen}</span>
+      <button type="button" disabled=${first <= topic.first_offset || found} onClick=${() => this.go({ until: first, order: descending ? "" : "asc" })}>Older</button>
+      <button type="button" disabled=${newer <= 0 || found} onClick=${() => this.go({ from: next, order: descending ? "desc" : "" })}>Newer</button>
+      ${latest}
+      ${isFiltered(query) && (searching
+        ? html`<progress max=${Math.max(1, topic.messages)} value=${progress?.scanned ?? 0} aria-label="Searched"></progress><button type="button" onClick=${() => this.search.abort()}>Stop</button>`
+        : html`<button type="button" onClick=${() => this.all()}>Search the whole topic</button>`)}
+      ${atTheEnd && html`<button type="button" class="newer" disabled=${newer <= 0} onClick=${() => this.reload()}>${newer > 0 ? `${plural(newer, "newer message")}: show` : "No newer messages"}</button>`}
+    </p>`;
+  }
 }
 
-function nothing(filtered, page, descending, searching) {
+const isFiltered = ({ filter, text, json }) => Boolean(filter || text || json);
+
+function nothing(filtered, { page, down }, searching) {
   if (searching) return "Searching.";
   if (!filtered) return "There are no messages here.";
   if (page.complete) return "Nothing here matches.";
-  return `Nothing matches among the ${count(page.scanned)} messages that were looked at; ${descending ? "Older" : "Newer"} looks further, and the button beside it through the whole topic.`;
+  return `Nothing matches among the ${count(page.scanned)} messages that were looked at; ${down ? "Older" : "Newer"} looks further, and the button beside it through the whole topic.`;
 }
 
-function Row({ message, open }) {
+function Row({ message, open, now }) {
   const { parts, query } = parse(location.hash);
   const names = Object.entries(message.attributes).slice(0, 4);
   return html`<li><a class=${open ? "message on" : "message"} aria-current=${open ? "true" : undefined} href=${format(parts, { ...query, open: message.offset })}>
     <span class="offset">${count(message.offset)}</span>
-    <span class="quiet">${ago(message.publish_time, Date.now())}</span>
+    <span class="quiet">${ago(message.publish_time, now)}</span>
     <span class="quiet">${bytes(message.size)}</span>
     <span class="text">${message.ordering_key && html`<span class="tag">${message.ordering_key.slice(0, 40)}</span> `}${names.map(([name, value]) => html`<span class="tag">${name.slice(0, 24)}=${value.slice(0, 24)}</span> `)}${(message.data ?? `${message.data_base64.slice(0, 40)} (bytes)`).slice(0, 160)}</span>
   </a></li>`;

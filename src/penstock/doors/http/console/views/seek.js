@@ -3,7 +3,7 @@
 import { get, path, post } from "../lib/api.js";
 import { clock, plural } from "../lib/format.js";
 import { live } from "../lib/live.js";
-import { readPlace } from "../lib/route.js";
+import { readInstant } from "../lib/route.js";
 import { Component, html } from "../lib/view.js";
 import { Choice, Dialog } from "../parts/dialog.js";
 import { seekSentence } from "./snapshots.js";
@@ -44,7 +44,7 @@ export class Seek extends Component {
   type(typed) {
     clearTimeout(this.timer);
     try {
-      const { at } = readPlace(typed);
+      const at = readInstant(typed);
       if (!at) throw new Error("Give an instant, such as 2026-11-15 10:00, or how long ago, such as -10m.");
       this.plan({ time: at, typed, snapshot: "", to: null });
     } catch (error) {
