@@ -383,6 +383,7 @@ class Machine(RuleBasedStateMachine):
             self.queue.close()
             self.queue = self.store.open()
         self.model.restart()
+        self.both(MessageQueue.get_all_topics, lambda _: None)  # an opened store looks around before its first answer
 
     # ------------------------------------------------------------------ what always holds
 

@@ -34,7 +34,7 @@ from tests.simulation.text import test_windows as windows
 
 FOUND = (AssertionError, IndexError, KeyError, InternalError)
 EXAMPLES_MAX = 3_000
-SEED = 0  # with each of the first five all are found; with this one it takes the least time
+SEED = 3  # with each of the first five all are found; with this one it takes the least time
 SEEDS = range(4)
 
 
