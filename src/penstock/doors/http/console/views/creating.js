@@ -1,6 +1,7 @@
 // Making and changing things, in dialogs. What is wrong is said by the server, in its own sentences.
 
 import { patch, path, post } from "../lib/api.js";
+import { readInstant } from "../lib/route.js";
 import { html } from "../lib/view.js";
 import { Check, Dialog, Field } from "../parts/dialog.js";
 
@@ -48,13 +49,14 @@ export function CreateQueue({ project, onClose }) {
 
 export function CreateSubscription({ topic, project, onClose }) {
   const run = async (values) => {
-    const start = /^\d+$/.test(values.start) ? Number(values.start) : values.start || "end";
+    const given = values.start.trim();
+    const start = /^\d+$/.test(given) ? Number(given) : (readInstant(given) ?? (given || "end"));
     await post("/subscriptions", { ...placed(values.name, projectOf(topic ?? values.topic, project)), topic: topic ?? values.topic, start, options: readOptions(values) });
   };
   return html`<${Dialog} title="New subscription" submit="Make it" run=${run} onClose=${onClose}>
     <${Field} label="Name" name="name" required autofocus />
     ${topic ? html`<p class="quiet">Reads <code>${topic}</code></p>` : html`<${Field} label="Topic" name="topic" required />`}
-    <${Field} label="Begins at" name="start" placeholder="end" hint="end, beginning, an offset, or an instant such as 2026-11-15T10:00:00Z" />
+    <${Field} label="Begins at" name="start" placeholder="end" hint="end, beginning, an offset, or an instant such as 2026-11-15 10:00" />
     <${OptionFields} options=${{ ack_deadline_seconds: 10 }} />
   <//>`;
 }

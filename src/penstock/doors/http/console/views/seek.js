@@ -48,25 +48,33 @@ export class Seek extends Component {
       if (!at) throw new Error("Give an instant, such as 2026-11-15 10:00, or how long ago, such as -10m.");
       this.plan({ time: at, typed, snapshot: "", to: null });
     } catch (error) {
-      this.setState({ typed, time: "", snapshot: "", to: null, plan: null, error: error.message });
+      this.want({ typed, time: "", snapshot: "", to: null });
+      this.setState({ error: error.message });
     }
   }
 
-  plan(change) {
+  /** Noted at once: Enter in a field tells the change and then sends the form, before the page is drawn anew. */
+  want(change) {
+    this.wanted = { ...this.wanted, ...change };
     this.setState({ ...change, plan: null, error: null });
+  }
+
+  plan(change) {
+    this.want(change);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.ask(), 150);
   }
 
   body() {
-    const { snapshot, to, time } = this.state;
+    const { snapshot, to, time } = this.wanted;
     if (!snapshot && !to && !time) throw new Error("Nothing was done.");
     return snapshot ? { snapshot } : to ? { to } : { time };
   }
 
   async ask() {
+    const { wanted } = this;
     const body = this.body();
-    const still = () => !this.gone && JSON.stringify(body) === JSON.stringify(this.body());
+    const still = () => !this.gone && wanted === this.wanted;
     try {
       const plan = await post(`${path("subscriptions", this.props.subscription.name)}/seek`, { ...body, dry_run: true });
       if (still()) this.setState({ plan, error: null });
@@ -101,5 +109,5 @@ export class Seek extends Component {
 /** An instant in the reader's zone; what is counted back from now is left as it was written. */
 function written(time) {
   if (time.startsWith("-")) return `${time.slice(1)} ago`;
-  return Number.isNaN(Date.parse(time)) ? time || "–" : clock(time);
+  return time ? clock(time) : "–";
 }
