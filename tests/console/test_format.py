@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Error, Page
 
 from tests.server_process import ServerProcess
 
@@ -14,7 +15,7 @@ from tests.server_process import ServerProcess
 @pytest.fixture(scope="module")
 def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
     """One for all of them: nothing is left behind."""
-    page = browser.new_page(base_url=f"http://{server.addresses['http']}")
+    page = browser.new_page(base_url=f"http://{server.addresses['http']}", timezone_id="UTC")
     page.goto("/")
     yield page
     page.close()
@@ -69,6 +70,31 @@ def test_json_that_is_huge_or_deep_is_made_as_far_as_it_is_shown(page: Page) -> 
     assert page.evaluate(made, [['["', 1], ["x", 9_000_000], ['"]', 1]]) == [1000, 8_999_007, '[\n  "xxxx']
     assert page.evaluate(made, [["1", 9_000_000]]) == [1000, 8_999_000, "111111111"]
     assert page.evaluate(made, [["[", 60_000], ["]", 60_000]]) == [1000, 120_000 - 31, "[\n  [\n   "]
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        (" 1,000 ", {"from": "1000"}),
+        ("-1,000", {"from": "-1000"}),
+        ("-1h30m", {"at": "-1h30m"}),
+        ("2026-11-16T10:00:00.123456Z", {"at": "2026-11-16T10:00:00.123456Z"}),
+        ("2026-11-16 10:00:00+09:00", {"at": "2026-11-16T01:00:00Z"}),
+        ("2024-02-29", {"at": "2024-02-29T00:00:00Z"}),
+        ("", {}),
+    ],
+)
+def test_places_as_people_type_them(page: Page, typed: str, read: dict[str, str]) -> None:
+    assert call(page, "lib/route.js", "readPlace", typed) == read
+
+
+@pytest.mark.parametrize(
+    "typed", ["2026-02-29", "2026-11-16 24:00", "2026-11-16 10:60", "2026-11-16T10:00+99:00", "1,00"]
+)
+def test_places_that_are_none(page: Page, typed: str) -> None:
+    said = "From is an offset" if typed == "1,0" else f"There is no such time as {typed}."
+    with pytest.raises(Error, match=re.escape(said)):
+        call(page, "lib/route.js", "readPlace", typed)
 
 
 def test_attributes_survive_a_form(page: Page) -> None:

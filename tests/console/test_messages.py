@@ -192,6 +192,9 @@ def test_a_search_reaches_what_is_not_on_the_page(page: Page, admin: Client) -> 
     page.get_by_label("Text", exact=True).fill("row 599")
     page.keyboard.press("Enter")
     expect(page.locator("a.message .offset")).to_have_text(["599"])
+    page.goto(address("topics", "wide", "/messages?text=row+59&all=yes"))
+    expect(page.get_by_text("11 messages found")).to_be_visible()
+    expect(page.locator("a.message .offset").first).to_have_text("599")
 
 
 def test_a_name_with_odd_characters_goes_everywhere(page: Page, admin: Client) -> None:

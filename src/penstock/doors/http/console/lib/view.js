@@ -63,10 +63,16 @@ export class View extends Component {
     }
   }
 
+  /** From an address whose conditions are refused, where the page has no form to correct them. */
+  wayOut() {
+    const { parts, query } = parse(location.hash);
+    return Object.keys(query).length > 0 && html`<p><a href=${format(parts)}>Show this page without these conditions</a></p>`;
+  }
+
   render() {
     const { data, error } = this.state;
     if (data === null && error === null) return html`<div class="loading" role="status">Loading</div>`;
-    if (data === null) return html`<p class="problem" role="alert">${error.message}</p>${error.status === 400 && html`<p><a href=${format(parse(location.hash).parts)}>Show this page without these conditions</a></p>`}`;
+    if (data === null) return html`<p class="problem" role="alert">${error.message}</p>${error.status === 400 && this.wayOut()}`;
     const said = error && error.status !== 0; // that the server is away is said once, in the frame
     return html`${said && html`<p class="problem" role="alert">${error.message}</p>`}${this.show(data)}`;
   }

@@ -20,6 +20,8 @@ function asked({ from = "", at = "", until = "", filter = "", text = "", json = 
   return { ...place, filter, text, json, body_bytes: BODY };
 }
 
+const isDescending = ({ from, at, order }) => (order || (from || at ? "asc" : "desc")) === "desc";
+
 /** What the list shows, without the message that is open beside it. */
 const wanted = ({ open, as, ...rest }) => JSON.stringify(rest);
 
@@ -42,7 +44,7 @@ export class Messages extends View {
     try {
       const query = asked(this.props.query);
       const page = await get(where, { ...query, max: PAGE }, signal);
-      const descending = (this.props.query.order || query.order) === "desc";
+      const descending = isDescending(this.props.query);
       const down = query.order === "desc";
       if (down !== descending) page.messages.reverse();
       const [first, next] = down ? [page.next_offset, page.next_offset + page.scanned] : [page.next_offset - page.scanned, page.next_offset];
@@ -119,11 +121,12 @@ export class Messages extends View {
   /** Look through the whole topic; what is found is shown as it is found, and it can be stopped. */
   async searchAll() {
     const { filter = "", text = "", json = "" } = this.props.query;
+    const order = isDescending(this.props.query) ? "desc" : "asc";
     const search = (this.search = new AbortController());
     const found = [];
     this.setState({ searching: true, found, progress: null });
     try {
-      const query = { from: 0, filter, text, json, body_bytes: BODY };
+      const query = { order, filter, text, json, body_bytes: BODY };
       for await (const line of lines(`${path("topics", this.props.name)}/stream`, query, search.signal)) {
         if (search.signal.aborted) break;
         if (line.error) throw new Error(line.error.message);

@@ -150,7 +150,7 @@ export class Publish extends Component {
       <div key=${version}><${Area} label="Body" name="data" rows="6" value=${template.data} hint=${template.why || "{n} is the number of the message, {now} the time, {uuid} a random id"} />
       <div class="checks"><${Check} label="The body is Base64" name="base64" checked=${template.base64} />
         <${Check} label="Fill in {n}, {now} and {uuid}" name="fill" checked=${template.fill} /></div>
-      <${Area} label="Attributes" name="attributes" rows="2" value=${template.attributes} hint='name=value, one a line; in "double quotes" as JSON writes it' />
+      <${Area} label="Attributes" name="attributes" rows=${Math.min(8, Math.max(2, template.attributes.split("\n").length))} value=${template.attributes} hint='name=value, one a line; in "double quotes" as JSON writes it' />
       <div class="columns">
         <${Field} label="Ordering key" name="key" value=${template.key} />
         <${Field} label="Delay (seconds)" name="delay" type="number" min="0" step="any" value=${template.delay} />
