@@ -92,7 +92,7 @@ def test_places_as_people_type_them(page: Page, typed: str, read: dict[str, str]
     "typed", ["2026-02-29", "2026-11-16 24:00", "2026-11-16 10:60", "2026-11-16T10:00+99:00", "1,00"]
 )
 def test_places_that_are_none(page: Page, typed: str) -> None:
-    said = "From is an offset" if typed == "1,0" else f"There is no such time as {typed}."
+    said = "From is an offset" if typed == "1,00" else f"There is no such time as {typed}."
     with pytest.raises(Error, match=re.escape(said)):
         call(page, "lib/route.js", "readPlace", typed)
 
