@@ -133,7 +133,7 @@ class Model:
                     continue  # deleted in this very step: whether it was looked at before cannot be seen
                 if subscription.topic.name in looked:
                     self._lapse(subscription)
-                self._check_retention(subscription)
+                self._check_retention(subscription, self.heads[subscription.topic.name])
         else:
             assert not looked, "nothing says that it is time to look"
 
@@ -142,10 +142,13 @@ class Model:
         for offset in subscription.older_than(self.now - _retention(subscription.options) + 1):
             del subscription.queue[offset]
 
-    def _check_retention(self, subscription: Subscription) -> None:
-        """The broker looks every second, or once in a hundredth of the shortest retention if that is longer."""
+    def _check_retention(self, subscription: Subscription, head: int) -> None:
+        """The broker looks every second, or once in a hundredth of the shortest retention if that is longer.
+
+        What is before the head was dead for another reason, and has been forgotten (`needed` sees to that).
+        """
         latest = self.now - _retention(subscription.options) * 101 // 100 - SECOND
-        late = subscription.older_than(latest)
+        late = [offset for offset in subscription.older_than(latest) if offset >= head]
         assert not late, f"{subscription.name} still has {late}, which are too old"
 
     def notice(self, subscription: Subscription) -> None:
