@@ -166,7 +166,7 @@ def _watch(session: Session, move: dict[str, Any]) -> None:
 
 def _not_begun(seen: dict[str, Any], move: dict[str, Any], rate: float) -> dict[str, Any]:
     """The record of a move that has nothing to do, and is not started: as one that is over, without id and times."""
-    never: dict[str, Any] = {"id": None, "started_at": None, "ended_at": None, "reason": ""}
+    never: dict[str, Any] = {"id": None, "started_at": None, "ended_at": None, "reason": "", "topic": None}
     counts = {"moved": 0, "left": seen["would_leave"], "unknown": 0, "total": seen["would_leave"]}
     places = {"from": move["from"], "to": move["to"], "reasons": seen["reasons"], "rate": rate}
     return never | {"state": "done"} | counts | places
