@@ -333,8 +333,12 @@ def test_every_line_of_the_cheat_sheets_runs(tmp_path: Path) -> None:
         lines = [line for line in lines if not line.startswith(("penstock serve", "penstock top"))]
         command("publish", "orders", "4711", "-H", "kind=paid")
         command("publish", "orders", '{"customer": {"id": 17}}')
+        source = "dead_letter_source_topic=projects/penstock/topics/orders"
         for line in lines:
             short = line.replace("--rate 100", "--rate 10000").replace("--wait 60s", "--wait 100ms")
+            if "redrive" in line:
+                (dead,) = command("publish", "orders-dead", "4711", "-H", source, "-J").records
+                short = short.replace("1234567", dead["id"])
             done = subprocess.run(
                 ["bash", "-c", PRELUDE + short],
                 cwd=tmp_path,
