@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
 from penstock.errors import NotFoundError
-from tests.console.actions import address, make_topic, said, submit
+from tests.console.actions import address, make_topic, press, said, submit
 from tests.console.pictures import keep
 from tests.server_process import ServerProcess
 
@@ -178,6 +178,18 @@ def test_harm_is_done_after_the_name_was_typed(page: Page, admin: Client, topic:
     with pytest.raises(NotFoundError):
         admin.get(f"/{what}/{topic}")
     assert what == "topics" or admin.get(f"/topics/{topic}")["id"] == topic
+
+
+def test_the_way_back_does_not_lead_to_what_was_deleted(page: Page, admin: Client) -> None:
+    make_topic(admin, "goes", [], "goes-too")
+    page.goto("/#/moves")
+    page.goto(address("topics", "goes"))
+    press(page, "Delete")
+    page.get_by_role("dialog").get_by_role("textbox").fill("goes")
+    submit(page, "Delete")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Moves")
 
 
 def test_a_queue_a_subscription_and_the_options_of_a_topic(page: Page, admin: Client) -> None:

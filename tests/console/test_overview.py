@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from penstock.admin.client import Client, path_of
+from tests.console.actions import make_dead_letters
 from tests.console.conftest import at_work
 from tests.console.test_format import call
 from tests.server_process import ServerProcess
@@ -40,6 +41,15 @@ def test_pipes_lead_from_doors_to_where_messages_go(page: Page) -> None:
     expect(page.locator(".pipe.dead")).to_have_count(1)
     page.locator(".box", has_text="billing").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("billing")
+
+
+def test_dead_letters_flow_as_well(page: Page, server: ServerProcess) -> None:
+    with Client(server.addresses["http"]) as admin:
+        make_dead_letters(admin, "failing", 50)
+    page.goto("/#/overview")
+    box = page.locator(".box", has_text="dead letters,").filter(has_text="failing-dead")
+    expect(box.locator("small")).to_have_text(re.compile(r"^dead letters, [1-9][\d.]*/s$"))
+    expect(page.locator(".pipe.dead.on")).to_have_count(1)
 
 
 def test_what_is_stuck_is_red(page: Page) -> None:

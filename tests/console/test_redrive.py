@@ -31,6 +31,9 @@ def test_one_then_those_that_match_then_all(page: Page, admin: Client) -> None:
     expect(said(page)).to_have_text("1 message moved, 0 left, 0 unknown.")
     submit(page, "Close")
     assert backlogs(admin, "letters") == (9, 1)
+    story = page.locator(".story li")
+    expect(story).to_have_count(2)
+    expect(story.last).to_contain_text("Moved from letters-dead-keep to letters.")
 
     page.goto(address("subscriptions", "letters-dead-keep"))
     press(page, "Move messages")

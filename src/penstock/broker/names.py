@@ -50,6 +50,22 @@ def parse_receipt(text: str) -> tuple[int, int, int] | None:
         return None
 
 
+def move_producer(identity: str, subscription: int, block: int) -> str:
+    """Who publishes messages of a topic again for a move from a subscription; the sequence of each is its offset.
+
+    It says where they were. A block is of offsets whose keys are forgotten together.
+    """
+    return f"move/{identity}/{subscription}/{block}"
+
+
+def parse_move_producer(text: str) -> tuple[str, int] | None:
+    """(identity of the topic, subscription number), or None where a producer is no move."""
+    kind, _, rest = text.partition("/")
+    identity, _, numbers = rest.partition("/")
+    subscription, _, block = numbers.partition("/")
+    return (identity, int(subscription)) if kind == "move" and subscription.isdigit() and block.isdigit() else None
+
+
 def publisher_stamp(secret: bytes, subscription: int, offset: int) -> int:
     """The stamp of a receipt for a message that was never delivered: nothing is remembered of it, so it is computed."""
     digest = hashlib.blake2b(f"{subscription}-{offset}".encode(), digest_size=8, key=secret).digest()

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker import facts as f
+from penstock.broker.names import parse_move_producer
+from penstock.broker.subscription import Subscription
+from penstock.broker.topic import Topic
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
@@ -24,10 +27,13 @@ class Happening(NamedTuple):
     """One thing that happened to a message, in the word of its fact."""
 
     at: int
-    kind: str  # published, delivered, acked, returned, lapsed, extended, delayed, held, dead-letter, expired, retention
+    kind: (
+        str  # published, delivered, acked, moved, returned, lapsed, unseen, extended, delayed, held, why it was removed
+    )
     subscription: str  # empty for the topic itself
     door: str | None = None  # that it was delivered through, where that is still known
     until: int = 0  # deadline of a lease, or when it may be delivered again
+    other: str = ""  # where it went, of one that was moved; where it came from, of one that a move published
 
 
 class Story(NamedTuple):
@@ -78,15 +84,35 @@ class Stories:
             names = {number: each.name for number, each in topic.readers.items()}
             kept, since = list(self._facts), self._known_since
         found: dict[int, list[Happening]] = {offset: [] for offset in range(first, until)}
+        moved: set[tuple[int, int]] = set()  # subscription and offset
         for fact in kept:
             if type(fact) is f.Published:
+                source = parse_move_producer(fact.producer) if fact.producer else None
                 if fact.topic == topic.number:
+                    origin = self._origin(*source) if source else ""
                     for offset in range(max(first, fact.first), min(until, fact.first + fact.total)):
-                        found[offset].append(Happening(fact.at, "published", ""))
+                        found[offset].append(Happening(fact.at, "published", "", other=origin))
+                if source and source[0] == topic.identity and first <= fact.sequence < until:
+                    moved.add((source[1], fact.sequence))
+                    self._tell_moved(found[fact.sequence], fact, names.get(source[1], ""))
             elif fact.subscription in names:
                 for place in _places(fact.offsets, first, until):
-                    found[fact.offsets[place]].append(self._happening(fact, place, names[fact.subscription]))
+                    if type(fact) is not f.Acked or (fact.subscription, fact.offsets[place]) not in moved:
+                        found[fact.offsets[place]].append(self._happening(fact, place, names[fact.subscription]))
         return Story(found, since)
+
+    def _origin(self, identity: str, subscription: int) -> str:
+        """What a move took it from: a subscription, or the topic where it was made for the move and is gone."""
+        state = self._engine.broker.state
+        known: Subscription | Topic | None = state.subscriptions.get(subscription)
+        known = known or next((each for each in state.topics.values() if each.identity == identity), None)
+        return known.name if known is not None else ""
+
+    def _tell_moved(self, happenings: list[Happening], fact: f.Published, name: str) -> None:
+        if happenings and happenings[-1][1:3] == ("delivered", name):
+            happenings.pop()  # to the move itself
+        topic = self._engine.broker.state.topics.get(fact.topic)
+        happenings.append(Happening(fact.at, "moved", name, other=topic.name if topic is not None else ""))
 
     def _happening(self, fact: Any, place: int, name: str) -> Happening:
         if type(fact) is f.Delivered:

@@ -13,6 +13,7 @@ from penstock.broker.facts import Published
 from penstock.broker.model import TopicOptions
 from penstock.doors.google.deadletters import source_attributes
 from penstock.doors.http.admin import moving
+from penstock.engine.stories import Stories
 from penstock.errors import UnavailableError
 from tests.doors.http.harness import SECONDS, Harness
 
@@ -23,6 +24,7 @@ BILLING, LOOK = "projects/penstock/subscriptions/billing", "projects/penstock/su
 @pytest.fixture
 def harness() -> Iterator[Harness]:
     with Harness(describe_source=source_attributes) as harness:
+        harness.queue.engine.stories = Stories(harness.queue.engine)
         for topic in (ORDERS, DEAD):
             kept = TopicOptions(retention_seconds=3600)
             harness.do(lambda topic=topic, kept=kept: harness.queue.create_topic(topic, kept))
@@ -80,6 +82,36 @@ def test_dead_letters_go_back_to_the_topic_they_came_from(harness: Harness) -> N
     assert [each.message.data.decode() for each in deliveries] == bodies
     assert deliveries[0].message.attributes == {"n": "0"}, "as it was published, without a word of its death"
     assert backlog(harness) == 0
+
+
+def story(harness: Harness, topic: str, offset: int) -> list[tuple[str, str | None, str]]:
+    events = harness.get(f"/topics/{topic}/messages/{offset}/story")["events"]
+    return [(each["kind"], each["other"], each["sentence"]) for each in events]
+
+
+def test_the_story_of_a_message_that_was_moved_says_where_it_went_and_where_it_came_from(harness: Harness) -> None:
+    looked_at(harness)
+    die(harness, 2)
+    assert move(harness, filter='attributes.n = "1"')["moved"] == 1
+    assert story(harness, "dead", 1) == [
+        ("published", None, "Published."),
+        ("moved", ORDERS, "Moved from look to orders."),
+    ]
+    assert story(harness, "dead", 0) == [("published", None, "Published.")]
+    assert story(harness, "orders", 2) == [("published", LOOK, "Published, moved here from look.")]
+    [delivery] = harness.do(lambda: harness.queue.pull(LOOK, 1))
+    harness.do(lambda: harness.queue.ack([delivery.receipt]))
+    assert [kind for kind, _, _ in story(harness, "dead", 0)] == ["published", "delivered", "acked"]
+
+
+def test_the_story_of_a_message_that_was_moved_from_a_topic_nobody_reads(harness: Harness) -> None:
+    """The subscription that was made for the move is gone, and so may be the topic it went to."""
+    die(harness, 1)
+    assert move(harness, **{"from": DEAD})["moved"] == 1
+    assert story(harness, "dead", 0)[1:] == [("moved", ORDERS, "Moved to orders.")]
+    assert story(harness, "orders", 1) == [("published", DEAD, "Published, moved here from dead.")]
+    harness.do(lambda: harness.queue.delete_topic(ORDERS))
+    assert story(harness, "dead", 0)[1:] == [("moved", None, "Moved to a topic that is gone.")]
 
 
 def test_a_dry_run_says_what_would_happen_and_touches_nothing(harness: Harness) -> None:

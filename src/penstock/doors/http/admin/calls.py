@@ -35,8 +35,8 @@ class Rates(Protocol):
     def of_topic(self, name: str) -> tuple[float, float]:
         """Messages and bytes published."""
 
-    def of_subscription(self, name: str) -> tuple[float, float]:
-        """Messages delivered and acked."""
+    def of_subscription(self, name: str) -> Sequence[float]:
+        """Messages delivered, acked, returned and dead-lettered."""
 
     def recent_of_topic(self, name: str, seconds: int) -> list[float]:
         """Messages published in each of the last seconds; none where nothing is kept of it."""
@@ -49,8 +49,8 @@ class NoRates:
     def of_topic(self, name: str) -> tuple[float, float]:
         return 0.0, 0.0
 
-    def of_subscription(self, name: str) -> tuple[float, float]:
-        return 0.0, 0.0
+    def of_subscription(self, name: str) -> Sequence[float]:
+        return 0.0, 0.0, 0.0, 0.0
 
     def recent_of_topic(self, name: str, seconds: int) -> list[float]:
         return []

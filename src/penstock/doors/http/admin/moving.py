@@ -14,9 +14,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from penstock.broker.model import SECOND, Draft, Message
+from penstock.broker.names import move_producer
 from penstock.broker.retry import SOURCE_PUBLISH_TIME
 from penstock.doors.http.admin.matching import Wanted, predicate_of
 from penstock.engine.port import Appended, Delivery, Once, Queue, TopicMetadata
@@ -186,7 +188,7 @@ class Move:
         """Checks what can be checked, and goes on in the background."""
         number, topic = await source_of(self._queue, self.subscription)
         self._scan = Scan(self._queue, self.subscription, topic, self.choice, self._sources)
-        self._identity = f"{topic.identity}/{number}"
+        self._producer = partial(move_producer, topic.identity, number)  # of a block
         backlog = await self._queue.backlog(self.subscription)
         self.total = len(set(self.choice.offsets)) or backlog.messages
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -288,9 +290,6 @@ class Move:
         draft = Draft(message.data, attributes, message.ordering_key, delay, life)
         once = Once(self._producer(message.offset // BLOCK), 0, message.offset)
         return self._queue.publish(topic, [draft], once)
-
-    def _producer(self, block: int) -> str:
-        return f"move/{self._identity}/{block}"
 
     async def _forget(self, blocks: Iterable[tuple[str, int]]) -> None:
         """What is settled is not published again, so its key need not be remembered.

@@ -176,10 +176,10 @@ class Samples:
             sum(each.published_bytes for each in found)
         )
 
-    def of_subscription(self, name: str) -> tuple[float, float]:
-        """Messages delivered and acked a second, of late."""
-        found = [each.subscriptions[name] for each in self._intervals if name in each.subscriptions]
-        return self._mean(sum(each.delivered for each in found)), self._mean(sum(each.acked for each in found))
+    def of_subscription(self, name: str) -> Sequence[float]:
+        """Messages delivered, acked, returned and dead-lettered a second, of late."""
+        found = [each.subscriptions[name][:4] for each in self._intervals if name in each.subscriptions]
+        return [self._mean(sum(column)) for column in zip((0, 0, 0, 0), *found, strict=True)]
 
     def rates(self) -> Mapping[str, float]:
         """Of the whole server."""

@@ -19,7 +19,8 @@ from penstock.errors import InvalidArgumentError
 MESSAGES_MAX = 1000
 
 _SENTENCES = {
-    "published": "Published.",
+    "published": "Published{origin}.",
+    "moved": "Moved{away} to {other}.",
     "delivered": "Delivered to {name}{through}{until}.",
     "acked": "Acked by {name}.",
     "returned": "Returned by a consumer of {name}{again}.",
@@ -40,6 +41,10 @@ class StoryEvent(msgspec.Struct):
     subscription: str | None
     door: str | None
     sentence: str
+    other: Annotated[
+        str | None,
+        msgspec.Meta(description="The topic that a moved message went to; of a published one, what it was moved from."),
+    ] = None
 
 
 Complete = Annotated[bool, msgspec.Meta(description="It begins with its publish: nothing of it is missing.")]
@@ -108,14 +113,18 @@ def _complete(happenings: list[Happening]) -> bool:
 
 def _event(each: Happening) -> StoryEvent:
     at, until, name = made_at(each.at), instant(each.until), parts_of(each.subscription, SUBSCRIPTIONS)[1]
+    other = each.other.rpartition("/")[2]
     clock = _clock(until, at) if until is not None and each.until < FOREVER else ""
     sentence = _SENTENCES[each.kind].format(
         name=name,
         through=f" through the {each.door} door" if each.door else "",
         until=f", until {clock} UTC" if clock else "",
         again=f", to be delivered again from {clock} UTC on" if clock else "",
+        origin=f", moved here from {other}" if other else "",
+        away=f" from {name}" if name else "",
+        other=other or "a topic that is gone",
     )
-    return StoryEvent(at, each.kind, each.subscription or None, each.door, sentence)
+    return StoryEvent(at, each.kind, each.subscription or None, each.door, sentence, each.other or None)
 
 
 def _clock(until: datetime, at: datetime) -> str:

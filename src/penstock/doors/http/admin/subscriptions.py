@@ -42,6 +42,7 @@ _SAME = (
     "returned",
     "dead_lettered",
 )
+_RATES = ("deliver_rate", "ack_rate", "return_rate", "dead_letter_rate")
 
 
 class Backlog(msgspec.Struct):
@@ -66,6 +67,8 @@ class Backlog(msgspec.Struct):
     dropped: Counts
     deliver_rate: float
     ack_rate: float
+    return_rate: float
+    dead_letter_rate: float
     last_used_at: datetime | None
     now: Now
     recent: list[float] | msgspec.UnsetType = msgspec.UNSET
@@ -287,13 +290,12 @@ def is_queue(one: SubscriptionMetadata) -> bool:
 
 def counts_of(context: Context, counted: SubscriptionStatistics) -> dict[str, Any]:
     """The fields of a Backlog."""
-    deliver_rate, ack_rate = context.rates.of_subscription(counted.subscription)
+    rates = zip(_RATES, context.rates.of_subscription(counted.subscription), strict=True)
     return {name: getattr(counted, name) for name in _SAME} | {
+        **dict(rates),
         "oldest_age_seconds": counted.oldest_unacked_age_seconds,
         "due_age_seconds": counted.due_age_seconds,
         "dropped": dict(counted.dropped),
-        "deliver_rate": deliver_rate,
-        "ack_rate": ack_rate,
         "last_used_at": instant(counted.used_at),
         "now": made_at(context.queue.clock_of(counted.subscription).now()),
     }

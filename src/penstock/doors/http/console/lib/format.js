@@ -1,9 +1,10 @@
 // How values are written for people. Pure functions: tests/console/test_format.py calls them.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 }); // made once: a tenth of what a page costs
 
 export function count(value) {
-  return Math.round(value).toLocaleString("en-US");
+  return WHOLE.format(Math.round(value));
 }
 
 /** Short enough for a tile: 1234567 -> "1.23M". */

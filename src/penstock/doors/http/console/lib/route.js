@@ -26,6 +26,11 @@ export function go(parts, query) {
   location.hash = format(parts, query);
 }
 
+/** Where the reader is now is gone: the way back does not lead there. */
+export function goInstead(parts) {
+  location.replace(format(parts));
+}
+
 /** The same place with other parts of its query. The way back stays short, unless this is a step of its own. */
 export function refine(query, { step = false } = {}) {
   const here = parse(location.hash);

@@ -1,5 +1,6 @@
 // A table of resources: sorted by its headers, searched, paged, and walked with the arrow keys.
 
+import { count } from "../lib/format.js";
 import { html } from "../lib/view.js";
 
 const FIRST_LINKS = "td:first-child a, td:first-child:not(:has(a)) + td a"; // one a row
@@ -67,9 +68,9 @@ export function Search({ value, onSearch, label = "Search by name" }) {
 }
 
 export function Pager({ total, shown, first, onFirst, next, onNext }) {
-  if (total <= shown && first) return html`<p class="pager quiet">${total.toLocaleString("en-US")} in all</p>`;
+  if (total <= shown && first) return html`<p class="pager quiet">${count(total)} in all</p>`;
   return html`<p class="pager">
-    <span class="quiet">${shown.toLocaleString("en-US")} of ${total.toLocaleString("en-US")}</span>
+    <span class="quiet">${count(shown)} of ${count(total)}</span>
     <button type="button" disabled=${first} onClick=${onFirst}>First page</button>
     <button type="button" disabled=${!next} onClick=${onNext}>Next page</button>
   </p>`;

@@ -82,8 +82,10 @@ function destinations(subscriptions, statistics, usual) {
     const dead = each.options.dead_letter_policy?.dead_letter_topic;
     if (!dead) continue;
     const [, project, , id] = dead.split("/");
-    boxes.set(`dead ${dead}`, { key: `dead ${dead}`, label: shownName({ project, id }, usual), note: "dead letters", href: format(["topics", dead]) });
-    pipes.push({ from: each.name, to: `dead ${dead}`, rate: 0, dead: true });
+    const key = `dead ${dead}`;
+    pipes.push({ from: each.name, to: key, rate: each.dead_letter_rate, dead: true });
+    const arriving = pipes.filter((pipe) => pipe.to === key).reduce((sum, pipe) => sum + pipe.rate, 0);
+    boxes.set(key, { key, label: shownName({ project, id }, usual), note: arriving ? `dead letters, ${rate(arriving)}` : "dead letters", href: format(["topics", dead]) });
   }
   return { boxes: [...boxes.values()], pipes, pushed };
 }

@@ -3,7 +3,7 @@
 import { get, path, post, remove } from "../lib/api.js";
 import { ago, bytes, clock, count, duration, lastPart, plural, rate } from "../lib/format.js";
 import { live } from "../lib/live.js";
-import { format, go, refine } from "../lib/route.js";
+import { format, goInstead, refine } from "../lib/route.js";
 import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
@@ -77,7 +77,7 @@ export class Subscription extends View {
         <${Tile} label="Oldest waits" value=${duration(subscription.oldest_age_seconds)} />
         <${Tile} label="Delivered" value=${rate(subscription.deliver_rate)} hint=${`${count(subscription.delivered)} since the start`} />
         <${Tile} label="Acked" value=${rate(subscription.ack_rate)} hint=${`${count(subscription.acked)} since the start`} />
-        <${Tile} label="Returned" value=${count(subscription.returned)} hint="since the start" />
+        <${Tile} label="Returned" value=${rate(subscription.return_rate)} hint=${`${count(subscription.returned)} since the start`} />
         <${Tile} label="Dead letters" value=${count(subscription.dead_lettered)} hint="since the start" alert=${subscription.dead_lettered > 0} />
       </div>
       <div class="charts">
@@ -127,7 +127,7 @@ export class Subscription extends View {
           <p>${plural(subscription.backlog_messages, "message")} (${bytes(subscription.backlog_bytes)}) count as acked. It cannot be taken back.</p><//>`;
       case "delete":
         return html`<${Dialog} title=${`Delete this ${topic ? "queue" : "subscription"}`} danger submit="Delete" typed=${subscription.id}
-          onClose=${(done) => (done ? go([topic ? "queues" : "subscriptions"]) : close())}
+          onClose=${(done) => (done ? goInstead([topic ? "queues" : "subscriptions"]) : close())}
           run=${async (values) => void (await remove(values.whole === "on" ? path("queues", subscription.topic) : here))}>
           <p>${plural(subscription.backlog_messages, "message")} will not be delivered to anybody through it.${topic ? "" : " The topic stays."}</p>
           ${topic && html`<${Check} label=${`The topic as well, with ${plural(topic.messages, "message")}${topic.subscriptions > 1 ? ` that ${plural(topic.subscriptions - 1, "other subscription")} read` : ""}`} name="whole" checked=${topic.subscriptions === 1} />`}<//>`;

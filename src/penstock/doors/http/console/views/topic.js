@@ -3,7 +3,7 @@
 import { get, path, post, remove } from "../lib/api.js";
 import { ago, bytes, clock, count, duration, plural, rate } from "../lib/format.js";
 import { live } from "../lib/live.js";
-import { format, go, refine } from "../lib/route.js";
+import { format, goInstead, refine } from "../lib/route.js";
 import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
@@ -107,7 +107,7 @@ export class Topic extends View {
           run=${async () => `${plural((await post(`${path("topics", topic.name)}/purge`)).messages, "message")} will not be delivered any more.`}>
           <p>All ${plural(topic.messages, "message")} (${bytes(topic.bytes)}) are forgotten; on ${plural(readers.total, "subscription")} they count as acked. It cannot be taken back.</p><//>`;
       case "delete":
-        return html`<${Dialog} title="Delete this topic" danger submit="Delete" typed=${topic.id} onClose=${(done) => (done ? go(["topics"]) : close())}
+        return html`<${Dialog} title="Delete this topic" danger submit="Delete" typed=${topic.id} onClose=${(done) => (done ? goInstead(["topics"]) : close())}
           run=${async () => void (await remove(path("topics", topic.name)))}>
           <p>${plural(topic.messages, "message")} (${bytes(topic.bytes)}) will be gone; ${plural(readers.total, "subscription")} will stay, without a topic.</p><//>`;
       default:
