@@ -18,6 +18,7 @@ from penstock.broker.topic import Topic
 from penstock.engine.views import backlog_of
 
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+DUE_LOOKED_AT = 32  # unread messages, for one that is not delayed as those before it are
 FLOWS_MAX = 1000  # names that a door notes between two looks
 NO_REASONS: dict[str, int] = {}  # shared by everything that dropped nothing; never written to
 
@@ -207,13 +208,14 @@ def age_seconds(
 
 
 def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription, age: float, now: int) -> float:
-    """Where the oldest message is delayed: of one that came back, the next that was never looked at, and the last."""
+    """Where the oldest message is delayed: of one that came back, the next ones never looked at, and the last."""
     if topic is None or not age:
         return 0.0
     back = [each for each in subscription.ready[:1] if each in subscription.outstanding]
-    places = [subscription.lowest_unacked(), *back, subscription.cursor, max(subscription.cursor, topic.tail - 1)]
-    found = [broker.look_up(topic, place) for place in places if place < topic.tail]
-    if not found or not isinstance(found[0], Message) or found[0].visible_at <= found[0].publish_time:
+    oldest = broker.look_up(topic, subscription.lowest_unacked())
+    if not isinstance(oldest, Message) or oldest.visible_at <= oldest.publish_time:
         return age
+    unread = range(subscription.cursor, topic.tail)
+    found = [oldest, *(broker.look_up(topic, place) for place in (*back, *unread[:DUE_LOOKED_AT], *unread[-1:]))]
     dues = [max(each.publish_time, each.visible_at) for each in found if isinstance(each, Message)]
     return max(0, now - min(dues)) / SECOND

@@ -215,6 +215,14 @@ def test_a_delayed_message_is_not_due_until_then(admin: Harness, clock: ManualCl
     assert ages() == (70, 10)
 
 
+def test_a_message_between_delayed_ones_is_due(admin: Harness, clock: ManualClock) -> None:
+    admin.post("/subscriptions", {"name": "s", "topic": "orders"})
+    delays = (600, 600, 0, 600)
+    admin.post("/topics/orders/messages", {"messages": [{"data": "x", "delay_seconds": each} for each in delays]})
+    admin.call(clock.advance, 90)
+    assert admin.get("/subscriptions/s")["due_age_seconds"] == 90
+
+
 def test_a_peek_shows_what_a_pull_would_give(admin: Harness) -> None:
     admin.post("/subscriptions", {"name": "s", "topic": "orders"})
     publish(admin, 5)
