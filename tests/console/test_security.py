@@ -110,10 +110,23 @@ def test_files_outside_the_console_are_not_served(server: ServerProcess) -> None
         assert headers_of(server, path)[0] == 404
 
 
-def test_a_curl_gets_the_plain_page(server: ServerProcess) -> None:
-    status, headers, body = headers_of(server, "/", Accept="*/*")
-    assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ({}, "html"),
+        ({"Accept": "*/*"}, "html"),
+        ({"Accept": "text/plain"}, "plain"),
+        ({"Accept": "text/plain, */*;q=0.1"}, "plain"),
+    ],
+)
+def test_the_first_page_says_what_there_is_also_without_scripts(
+    server: ServerProcess, accept: dict[str, str], kind: str
+) -> None:
+    status, headers, body = headers_of(server, "/", **accept)
+    assert (status, headers["content-type"]) == (200, f"text/{kind}; charset=utf-8")
     assert b"/metrics" in body
+    assert "Accept" in headers["vary"]
+    assert ("content-security-policy" in headers) == (kind == "html")
 
 
 def test_a_file_that_is_known_is_not_sent_again(server: ServerProcess) -> None:

@@ -48,7 +48,7 @@ class Pages:
         page = self._pages.get(name)
         if page is None:
             return error_response(404, "The console has no such file.")
-        headers = [("ETag", page.tag), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"), *_SAFE]
+        headers = [("ETag", page.tag), ("Cache-Control", "no-cache"), ("Vary", "Accept, Accept-Encoding"), *_SAFE]
         if request.header("if-none-match") == page.tag:
             return Response(304, headers)
         headers.append(("Content-Type", page.kind))

@@ -49,6 +49,10 @@ In a browser, this address is the console.
 """
 
 
+def _takes_html(accept: str) -> bool:
+    return not accept or "text/html" in accept or ("*/*" in accept and "text/plain" not in accept)
+
+
 class HttpDoor:
     name = "http"
 
@@ -151,12 +155,12 @@ class HttpDoor:
             return error_response(404, "There is nothing here; GET / lists what there is.")
         if request.method not in ("GET", "HEAD"):
             return error_response(405, "Only GET and HEAD are possible here.", ("Allow", "GET, HEAD"))
-        if request.path == "/" and self._admin is not None and "text/html" in request.header("accept"):
+        if request.path == "/" and self._admin is not None and _takes_html(request.header("accept")):
             return self._pages.answer(request, INDEX)
         return await route()
 
     async def _front_page(self) -> Response:
-        return Response(200, (_PLAIN,), _FRONT_PAGE.format(version=self._version).encode())
+        return Response(200, (_PLAIN, ("Vary", "Accept")), _FRONT_PAGE.format(version=self._version).encode())
 
     async def _health(self) -> Response:
         """Degraded is 200: the commands that met a bug were undone, which is all that a restart would do; and a client
