@@ -139,6 +139,34 @@ def test_a_subscription_is_changed(page: Page, admin: Client, topic: str) -> Non
     assert admin.get(f"/subscriptions/{topic}")["options"]["dead_letter_policy"] is None
 
 
+def test_labels_stay_as_they_are_unless_they_are_changed(page: Page, admin: Client, topic: str) -> None:
+    labels = {"a": "x, b=c", "k=,": '"', "plain": '5" pipe'}
+    admin.patch(f"/topics/{topic}", {"labels": labels})
+    page.goto(address("topics", topic))
+    press(page, "Change")
+    page.get_by_label("Keep acked messages for (seconds)").fill("60")
+    with page.expect_request(lambda asked: asked.method == "PATCH") as asked:
+        submit(page, "Change")
+    assert "labels" not in asked.value.post_data_json
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert admin.get(f"/topics/{topic}")["labels"] == labels
+    press(page, "Change")
+    field, alert = page.get_by_label("Labels"), page.get_by_role("dialog").get_by_role("alert")
+    kept = field.input_value()
+    for typed, sentence in (
+        ("env prod, env=a", "A label is name=value, not: env prod"),
+        ("env=a, env=b", "A label is given twice: env"),
+        ("=z", "A label is name=value, not: =z"),
+    ):
+        field.fill(typed)
+        submit(page, "Change")
+        expect(alert).to_have_text(sentence)
+    field.fill(f"{kept}, env=a")
+    submit(page, "Change")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert admin.get(f"/topics/{topic}")["labels"] == {**labels, "env": "a"}
+
+
 def test_seek_says_how_many_come_back_before_it_is_done(page: Page, admin: Client, topic: str) -> None:
     admin.post(f"/subscriptions/{topic}/purge")
     page.goto(f"/#/subscriptions/{topic}")

@@ -105,6 +105,21 @@ def test_attributes_survive_a_form(page: Page) -> None:
     assert call(page, "lib/format.js", "readAttributes", lines) == attributes
 
 
+def test_labels_survive_one_line(page: Page) -> None:
+    labels = {"a": "x, b=c", "k=,": '"', "": "", "plain": '5" pipe', " s ": ', "'}
+    line = call(page, "lib/format.js", "writeLabels", labels)
+    assert call(page, "lib/format.js", "readLabels", line) == labels
+    assert call(page, "lib/format.js", "readLabels", 'a = 1,b=5" pipe,, c=2"') == {"a": "1", "b": '5" pipe', "c": '2"'}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"), [("a=1\n a =2", "An attribute is given twice: a"), ("b", "An attribute is name=value, not: b")]
+)
+def test_attributes_that_are_refused(page: Page, typed: str, said: str) -> None:
+    with pytest.raises(Error, match=re.escape(said)):
+        call(page, "lib/format.js", "readAttributes", typed)
+
+
 def test_an_address_survives_there_and_back(page: Page) -> None:
     parts, query = ["topics", "projects/p/topics/a b?&#%/ü"], {"filter": 'attributes.a = "b&c"', "from": "-5"}
     hash_ = call(page, "lib/route.js", "format", parts, query)

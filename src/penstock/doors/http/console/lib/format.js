@@ -192,9 +192,9 @@ export function jsonPieces(text) {
 
 // ---------------------------------------------------------------- attributes, one a line
 
-/** A text as it is where a line can say it, and else as JSON writes it, in double quotes. */
-export function quoted(text, asName = false) {
-  const plain = text === text.trim() && !/^"|[\u0000-\u001f\u007f-\u009f]/.test(text) && !(asName && (text === "" || text.includes("=")));
+/** A text as it is where a line can say it, and else as JSON writes it, in double quotes: with one of `marks` in it, too. */
+export function quoted(text, marks = "") {
+  const plain = text === text.trim() && !/^"|[\u0000-\u001f\u007f-\u009f]/.test(text) && ![...marks].some((mark) => text.includes(mark));
   return plain ? text : JSON.stringify(text);
 }
 
@@ -208,16 +208,28 @@ export function unquoted(text) {
   }
 }
 
-export function writeAttributes(attributes) {
-  return Object.entries(attributes).map(([name, value]) => `${quoted(name, true)}=${quoted(value)}`).join("\n");
+export function writeAttributes(attributes, marks = "", between = "\n") {
+  return Object.entries(attributes).map(([name, value]) => `${quoted(name, `=${marks}`) || '""'}=${quoted(value, marks)}`).join(between);
 }
 
-export function readAttributes(text) {
+export function readAttributes(text, what = "An attribute") {
   const attributes = Object.create(null);
   for (const line of text.split("\n").map((each) => each.trim()).filter(Boolean)) {
     const at = line.indexOf("=", line.startsWith('"') ? stringEnd(line, 0) : 0);
-    if (at <= 0) throw new Error(`An attribute is name=value, not: ${line}`);
-    attributes[unquoted(line.slice(0, at).trim())] = unquoted(line.slice(at + 1).trim());
+    if (at <= 0) throw new Error(`${what} is name=value, not: ${line}`);
+    const name = unquoted(line.slice(0, at).trim());
+    if (name in attributes) throw new Error(`${what} is given twice: ${name}`);
+    attributes[name] = unquoted(line.slice(at + 1).trim());
   }
   return attributes;
+}
+
+/** The same in one line, with commas between: a name or value with a comma is in double quotes. */
+export function readLabels(text) {
+  const apart = /(?<=(?:^|[,=])\s*)"(?:[^"\\]|\\.)*"|,/g;
+  return readAttributes(text.replace(apart, (found) => (found === "," ? "\n" : found)), "A label");
+}
+
+export function writeLabels(labels) {
+  return writeAttributes(labels ?? {}, ",", ", ");
 }

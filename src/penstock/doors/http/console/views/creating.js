@@ -1,19 +1,10 @@
 // Making and changing things, in dialogs. What is wrong is said by the server, in its own sentences.
 
 import { patch, path, post } from "../lib/api.js";
+import { readLabels, writeLabels } from "../lib/format.js";
 import { readInstant } from "../lib/route.js";
 import { html } from "../lib/view.js";
 import { Check, Dialog, Field } from "../parts/dialog.js";
-
-/** "a=1, b=2" -> {a: "1", b: "2"} */
-export function readLabels(text) {
-  const pairs = text.split(",").map((each) => each.trim()).filter(Boolean);
-  return Object.fromEntries(pairs.map((pair) => [pair.split("=")[0].trim(), pair.split("=").slice(1).join("=").trim()]));
-}
-
-export function writeLabels(labels) {
-  return Object.entries(labels ?? {}).map(([name, value]) => `${name}=${value}`).join(", ");
-}
 
 const number = (text) => (text === "" || text === undefined ? undefined : Number(text));
 
@@ -74,7 +65,8 @@ export function ChangeSubscription({ subscription, onClose }) {
 
 export function ChangeTopic({ topic, onClose }) {
   const run = async (values) => {
-    await patch(path("topics", topic.name), { retention_seconds: number(values.retention) ?? 0, retention_bytes: number(values.bytes) ?? 0, labels: readLabels(values.labels) });
+    const labels = values.labels === writeLabels(topic.labels) ? undefined : readLabels(values.labels);
+    await patch(path("topics", topic.name), { retention_seconds: number(values.retention) ?? 0, retention_bytes: number(values.bytes) ?? 0, labels });
   };
   return html`<${Dialog} title=${`Change ${topic.id}`} submit="Change" run=${run} onClose=${onClose}>
     <${Field} label="Keep acked messages for (seconds)" name="retention" type="number" min="0" value=${topic.retention_seconds} hint="0: as the server does" />
