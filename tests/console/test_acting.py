@@ -139,6 +139,39 @@ def test_a_subscription_is_changed(page: Page, admin: Client, topic: str) -> Non
     assert admin.get(f"/subscriptions/{topic}")["options"]["dead_letter_policy"] is None
 
 
+def test_an_emptied_part_of_a_policy_goes_back_to_its_default(page: Page, admin: Client, topic: str) -> None:
+    policies = {
+        "retry_policy": {"minimum_backoff": 1, "maximum_backoff": 3},
+        "dead_letter_policy": {"dead_letter_topic": "orders-dead", "max_delivery_attempts": 7},
+        "flow_control": {"max_messages": 9, "max_bytes": 9000},
+    }
+    admin.patch(f"/subscriptions/{topic}", {"options": policies})
+    page.goto(address("subscriptions", topic))
+    dialog = page.get_by_role("dialog")
+    press(page, "Change")
+    for label in ("Most backoff (seconds)", "Attempts before that", "At most in flight (bytes)"):
+        page.get_by_label(label).fill("")
+    submit(page, "Change")
+    expect(dialog.get_by_role("alert")).to_contain_text("A limit of what is in flight cannot be taken away")
+    page.get_by_label("At most in flight (bytes)").fill("9000")
+    submit(page, "Change")
+    expect(dialog).to_have_count(0)
+    options = admin.get(f"/subscriptions/{topic}")["options"]
+    assert options["retry_policy"] == {"minimum_backoff": 1, "maximum_backoff": 600}
+    assert options["dead_letter_policy"]["max_delivery_attempts"] == 5
+    press(page, "Change")
+    for label in ("Least backoff (seconds)", "Most backoff (seconds)", "Dead letter topic"):
+        page.get_by_label(label).fill("")
+    submit(page, "Change")
+    expect(dialog).to_have_count(0)
+    options = admin.get(f"/subscriptions/{topic}")["options"]
+    assert (options["retry_policy"], options["dead_letter_policy"]) == (None, None)
+    press(page, "Change")
+    page.get_by_label("Attempts before that").fill("7")
+    submit(page, "Change")
+    expect(dialog.get_by_role("alert")).to_have_text("Attempts need a dead letter topic.")
+
+
 def test_labels_stay_as_they_are_unless_they_are_changed(page: Page, admin: Client, topic: str) -> None:
     labels = {"a": "x, b=c", "k=,": '"', "plain": '5" pipe'}
     admin.patch(f"/topics/{topic}", {"labels": labels})
@@ -235,6 +268,14 @@ def test_a_queue_a_subscription_and_the_options_of_a_topic(page: Page, admin: Cl
     page.get_by_label("Begins at").fill("sometime")
     submit(page, "Make it")
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("start")
+    page.get_by_label("Begins at").fill("1,000")
+    with page.expect_request("**/subscriptions") as asked:
+        submit(page, "Make it")
+    assert asked.value.post_data_json["start"] == 1000
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    admin.delete("/subscriptions/made-sub")
+    press(page, "New subscription")
+    page.get_by_label("Name", exact=True).fill("made-sub")
     page.get_by_label("Begins at").fill("beginning")
     page.get_by_label("Filter").fill('attributes.kind = "a"')
     page.get_by_label("In the order of their keys").check()

@@ -97,6 +97,21 @@ def test_places_that_are_none(page: Page, typed: str) -> None:
         call(page, "lib/route.js", "readPlace", typed)
 
 
+def test_a_time_that_the_clocks_skip_is_none(browser: Browser, server: ServerProcess) -> None:
+    page = browser.new_page(base_url=f"http://{server.addresses['http']}", timezone_id="America/New_York")
+    page.goto("/")
+    with pytest.raises(Error, match=re.escape("There is no such time as 2026-03-08 02:30.")):
+        call(page, "lib/route.js", "readPlace", "2026-03-08 02:30")
+    for typed, read in (
+        ("2026-03-08 03:30", "2026-03-08T07:30:00Z"),
+        ("2026-03-08 02:30Z", "2026-03-08T02:30:00Z"),
+        ("2026-03-08", "2026-03-08T05:00:00Z"),
+        ("2026-11-01 01:30:00.5", "2026-11-01T05:30:00.5Z"),
+    ):
+        assert call(page, "lib/route.js", "readPlace", typed) == {"at": read}
+    page.close()
+
+
 def test_attributes_survive_a_form(page: Page) -> None:
     attributes = {"multi": "a\r\nb=c", " spaced ": " v ", "k=e": '"1"', "": "", "ü\0": "\u2028"}
     lines = call(page, "lib/format.js", "writeAttributes", attributes)

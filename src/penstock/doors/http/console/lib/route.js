@@ -53,15 +53,21 @@ export function readInstant(text) {
   const there = new Date(`${time}Z`); // rolls 31 February over to March, and knows no 13th month
   const at = new Date(time + zone.trim().toUpperCase());
   const exists = there.getUTCMonth() + 1 === Number(month) && there.getUTCDate() === Number(date) && hour < "24" && !Number.isNaN(at.getTime());
-  if (!exists) throw new Error(`There is no such time as ${given}.`);
+  const skipped = found[4] && !zone && [at.getDate(), at.getHours(), at.getMinutes()].join() !== [date, hour, minute].map(Number).join(); // as clocks go forward
+  if (!exists || skipped) throw new Error(`There is no such time as ${given}.`);
   return at.toISOString().replace(".000Z", `${part}Z`);
 }
 
-/** What somebody typed as a place among messages: an offset (1000 or 1,000), so many before the end (-100), or an instant. */
+/** An offset as somebody types it, 1000 or 1,000, or -100; null if it is none. */
+export function readOffset(text) {
+  return /^-?(\d+|\d{1,3}(,\d{3})+)$/.test(text) ? Number(text.replaceAll(",", "")) : null;
+}
+
+/** What somebody typed as a place among messages: an offset, so many before the end (-100), or an instant. */
 export function readPlace(text) {
   const given = text.trim();
   if (!given) return {};
-  if (/^-?(\d+|\d{1,3}(,\d{3})+)$/.test(given)) return { from: given.replaceAll(",", "") };
+  if (readOffset(given) !== null) return { from: given.replaceAll(",", "") };
   const at = readInstant(given);
   if (!at) throw new Error("From is an offset such as 1,000, -100 for the last hundred, -10m for the last ten minutes, or a time such as 2026-11-16 10:00.");
   return { at };

@@ -2,7 +2,7 @@
 
 import { patch, path, post } from "../lib/api.js";
 import { readLabels, writeLabels } from "../lib/format.js";
-import { readInstant } from "../lib/route.js";
+import { readInstant, readOffset } from "../lib/route.js";
 import { html } from "../lib/view.js";
 import { Check, Dialog, Field } from "../parts/dialog.js";
 
@@ -41,7 +41,7 @@ export function CreateQueue({ project, onClose }) {
 export function CreateSubscription({ topic, project, onClose }) {
   const run = async (values) => {
     const given = values.start.trim();
-    const start = /^\d+$/.test(given) ? Number(given) : (readInstant(given) ?? (given || "end"));
+    const start = readOffset(given) ?? readInstant(given) ?? (given || "end");
     await post("/subscriptions", { ...placed(values.name, projectOf(topic ?? values.topic, project)), topic: topic ?? values.topic, start, options: readOptions(values) });
   };
   return html`<${Dialog} title="New subscription" submit="Make it" run=${run} onClose=${onClose}>
@@ -129,10 +129,17 @@ export function readOptions(values) {
 export function changedOptions(before, values) {
   const now = readOptions(values);
   const options = {};
-  const wholes = new Set(FIELDS.filter(([name]) => shown(before, name) !== (values[name] ?? "").trim()).map(([name]) => name.split(".")[0]));
-  if (!now.dead_letter_policy?.dead_letter_topic) delete now.dead_letter_policy; // without a topic there is none
-  if (wholes.has("flow_control") && !now.flow_control) throw new Error("Flow control cannot be taken away; give it another limit.");
-  for (const whole of wholes) options[whole] = now[whole] ?? CLEARED[whole] ?? (whole === "labels" ? {} : whole === "filter" ? "" : 0);
+  const changed = FIELDS.map(([name]) => name).filter((name) => shown(before, name) !== (values[name] ?? "").trim());
+  if (!now.dead_letter_policy?.dead_letter_topic) {
+    if (now.dead_letter_policy && changed.includes("dead_letter_policy.max_delivery_attempts")) throw new Error("Attempts need a dead letter topic.");
+    delete now.dead_letter_policy; // without a topic there is none
+  }
+  for (const name of changed) {
+    const [whole, part] = name.split(".");
+    if (whole === "flow_control" && !now.flow_control?.[part]) throw new Error("A limit of what is in flight cannot be taken away; give it another.");
+    options[whole] = now[whole] ?? CLEARED[whole] ?? (whole === "labels" ? {} : whole === "filter" ? "" : 0);
+    if (part && now[whole]) options[whole][part] ??= null; // back to what the server does; left out, it would stay
+  }
   for (const [name] of CHECKS) if (Boolean(before[name]) !== (values[name] === "on")) options[name] = values[name] === "on";
   return options;
 }
