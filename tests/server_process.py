@@ -52,12 +52,14 @@ class ServerProcess:
         self._ports |= ports or {}
         self.start()
 
-    def start(self) -> None:
+    def start(self, **ports: str) -> None:
+        """Also anew, on the ports it had; `ports`: others, by door."""
+        self._ports |= ports
         self.ready_file = self.folder / f"ready-{os.urandom(4).hex()}.json"
-        ports = [f"--{door}-port={port}" for door, port in self._ports.items()]
+        flags = [f"--{door}-port={port}" for door, port in self._ports.items()]
         with (self.folder / "log.txt").open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._command, *ports, f"--ready-file={self.ready_file}", *self._arguments],
+                [*self._command, *flags, f"--ready-file={self.ready_file}", *self._arguments],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -6,7 +6,7 @@ import re
 import signal
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
 from tests.console.conftest import BOXES
@@ -47,3 +47,58 @@ def test_the_page_comes_back_when_the_server_does_and_says_so(browser: Browser, 
         page.get_by_role("button", name="Good").click()
         expect(page.locator(".toast")).to_have_count(0)
         page.close()
+
+
+def test_any_number_of_tabs_share_one_stream(browser: Browser, tmp_path: Path) -> None:
+    """A browser opens six connections to a server, and a stream keeps one for good."""
+    with (
+        ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=("http",)) as server,
+        Client(server.addresses["http"]) as admin,
+    ):
+        admin.post("/topics", {"name": "shared"})
+        context = browser.new_context(base_url=f"http://{server.addresses['http']}")
+        streams: list[str] = []
+        pages = [context.new_page() for _ in range(8)]
+        for number, page in enumerate(pages):
+            page.on("request", lambda request: streams.append(request.url) if "/events" in request.url else None)
+            page.goto("/#/topics/shared")
+            expect(page.locator(".connection")).to_have_text("live")
+            assert number == 0 or len(streams) == 1, streams
+        admin.post("/topics/shared/messages", {"messages": [{"data": "x"}] * 5})
+        for page in pages:
+            expect(page.locator(".tile", has_text="Messages kept").locator("strong")).to_have_text("5")
+        pages.pop(0).close()  # the one that had the stream
+        with pages[0].expect_request(lambda _: len(streams) > 1):
+            pass
+        assert pages[-1].evaluate("import('/console/lib/live.js').then(({live}) => live.restarted)") is False
+        server.kill()
+        for page in pages:
+            expect(page.get_by_role("alert")).to_have_text(NO_ANSWER, timeout=15_000)
+        server.start()
+        for page in pages:
+            expect(page.get_by_text("The server was started anew")).to_be_visible()
+            expect(page.locator(".connection")).to_have_text("live")
+        context.close()
+
+
+def test_doors_are_those_of_the_server_that_runs_now(browser: Browser, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--memory", doors=("http", "text")) as server:
+        page = browser.new_page(base_url=f"http://{server.addresses['http']}")
+        refused: list[str] = []
+        page.on("response", lambda answer: refused.append(answer.url) if 400 <= answer.status < 500 else None)
+        page.goto("/#/overview")
+        legend = page.locator(".chart", has_text="In, by door").locator(".legend > span")
+        expect(legend).to_have_text([re.compile("^http "), re.compile("^text ")])
+        server.kill()
+        server.start(text="off")
+        expect(page.get_by_text("The server was started anew")).to_be_visible()
+        expect(legend).to_have_text([re.compile("^http ")])
+        assert refused == []
+        page.close()
+
+
+def test_a_refusal_to_listen_is_told_in_the_words_of_the_server(page: Page) -> None:
+    refusal = '{"error": {"code": 429, "message": "Too many programs listen to events"}}'
+    page.route("**/admin/v1/events", lambda route: route.fulfill(status=429, body=refusal))
+    page.goto("/#/moves")
+    expect(page.get_by_role("alert")).to_have_text("Too many programs listen to events; trying again.")

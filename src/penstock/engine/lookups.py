@@ -127,7 +127,7 @@ def sequences(engine: Engine, topic_name: str, producer: str) -> list[int]:
 
 
 def store(engine: Engine) -> Store:
-    return Store(engine.journal.durable, *engine.journal.sizes())
+    return Store(engine.journal.durable, *engine.journal.sizes(), engine.journal.full)
 
 
 def leases(engine: Engine, name: str, first: int, most: int) -> list[Lease]:

@@ -7,7 +7,7 @@ when they are applied, and what was deleted meanwhile still has its counters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from penstock.broker import facts as f
@@ -92,6 +92,11 @@ class Traffic:
             subscriptions = state.subscriptions.items()
             self._subscription_counts = {n: _subscription_counts(each) for n, each in subscriptions}
             self._look_at_all()
+
+    @property
+    def doors(self) -> Collection[str]:
+        """Those that count."""
+        return self._engine.doors
 
     def close(self) -> None:
         for listener in self._listeners:

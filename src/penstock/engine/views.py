@@ -114,6 +114,7 @@ class Store(NamedTuple):
     bytes: int
     wal_bytes: int  # of those, what is not yet in its place
     free_bytes: int | None  # None: nobody knows
+    full: bool  # no new messages are taken, so that acks still fit
 
 
 class Lease(NamedTuple):

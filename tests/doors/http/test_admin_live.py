@@ -325,7 +325,7 @@ def test_the_server_says_what_it_is(harness: Harness) -> None:
     server = harness.get("/server")
     assert server["version"] == "1.2.3"
     assert server["durability"]["class"] == "memory"
-    assert server["journal"] == {"bytes": 0, "wal_bytes": 0, "free_bytes": None}
+    assert server["journal"] == {"bytes": 0, "wal_bytes": 0, "free_bytes": None, "full": False}
     assert server["limits"]["message_max_bytes"] == 10 << 20
     assert server["recovered"] == {"topics": 0, "messages": 0, "milliseconds": 0}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -35,6 +35,7 @@ class JournalRecord(msgspec.Struct):
     bytes: Count
     wal_bytes: Count
     free_bytes: Count | None
+    full: Annotated[bool, msgspec.Meta(description="Publishes are refused until there is room.")]
 
 
 class RecoveryRecord(msgspec.Struct):
@@ -91,7 +92,7 @@ async def show_server(call: Call[NoQuery, None]) -> ServerRecord:
         limits=asdict(call.queue.limits),
         recovered=RecoveryRecord(*context.condition.recovered),
         memory_bytes=process().memory_bytes,
-        journal=JournalRecord(store.bytes, store.wal_bytes, store.free_bytes),
+        journal=JournalRecord(store.bytes, store.wal_bytes, store.free_bytes, store.full),
     )
 
 

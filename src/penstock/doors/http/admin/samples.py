@@ -226,9 +226,10 @@ class Samples:
         return self._subscriptions[name].rows(step, count)
 
     def door(self, name: str, step: int, count: int) -> Rows:
-        if name not in self.doors:
-            raise InvalidArgumentError(f"There are samples of these doors: {', '.join(self.doors) or 'none yet'}")
-        return self.doors[name].rows(step, count)
+        if name not in self._traffic.doors:
+            raise InvalidArgumentError(f"There are samples of these doors: {', '.join(self._traffic.doors)}")
+        series = self.doors.get(name)
+        return series.rows(step, count) if series is not None else Rows(self._clock.now() // SECOND, [])
 
     def watch(self, topics: Iterable[str], subscriptions: Iterable[str]) -> None:
         """Somebody looks at these: let them have rings."""

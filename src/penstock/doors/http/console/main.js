@@ -25,7 +25,7 @@ const PAGES = [
   ["server", "Server", "v"],
 ];
 const SENTENCES = {
-  lost: () => `The server ${live.heardAt ? `has not answered since ${clock(live.heardAt).slice(11, 19)}` : "does not answer"}; trying again.`,
+  lost: () => live.problem ? `${live.problem}; trying again.` : `The server ${live.heardAt ? `has not answered since ${clock(live.heardAt).slice(11, 19)}` : "does not answer"}; trying again.`,
   refused: () => "The server refuses this page.",
 };
 const KEYS = [["/", "search"], ["↓ ↑", "from row to row"], ["Enter", "open"], ["Esc", "leave the search"], ["p", "pause, go on"]];

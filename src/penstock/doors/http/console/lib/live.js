@@ -1,6 +1,7 @@
 // The one stream of events of the server, for all that moves on the page. It comes back by itself.
 
-import { events, get } from "./api.js";
+import { get } from "./api.js";
+import { sharedEvents } from "./stream.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
@@ -13,6 +14,7 @@ class Live extends EventTarget {
   last = null; // the newest sample
   server = null; // what /server said when the stream began
   restarted = false; // since the page was opened
+  problem = ""; // why the server does not let this page listen
   heardAt = 0; // when the server last said something, in the browser's time
   offset = 0; // of the server's clock before the browser's
 
@@ -47,21 +49,26 @@ class Live extends EventTarget {
   async run() {
     let wait = FIRST_WAIT;
     for (;;) {
+      let passed = false;
       try {
         const server = await get("/server", {}, AbortSignal.timeout(SILENCE));
         this.hear(server.now);
         this.restarted ||= this.server !== null && this.server.started_at !== server.started_at;
         this.server = server;
         this.tell("server", server);
-        for await (const { kind, data } of this.watched()) {
+        for await (const { kind, data, ...event } of this.watched()) {
+          passed = event.passed;
           if (this.state !== "live") {
             this.become("live");
             wait = FIRST_WAIT;
           }
           this.take(kind, data);
         }
+        if (passed) continue;
+        this.problem = "";
         this.become("lost");
       } catch (error) {
+        this.problem = error.status === 429 ? error.message : "";
         this.become(error.status === 401 || error.status === 403 ? "refused" : "lost");
       }
       await new Promise((resolve) => {
@@ -77,7 +84,7 @@ class Live extends EventTarget {
     const silence = new AbortController();
     const watch = setInterval(() => Date.now() - this.heardAt > SILENCE && silence.abort(), 1000);
     try {
-      for await (const event of events("/events", {}, silence.signal)) {
+      for await (const event of sharedEvents(silence.signal)) {
         this.hear(event.data.at);
         yield event;
       }

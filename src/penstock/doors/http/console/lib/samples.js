@@ -62,11 +62,10 @@ export class Samples {
   }
 }
 
-/** Samples for a component: loaded when it begins and when the server is back, followed while it is there. */
+/** Samples for a component, as `all` gives them: loaded when it begins and when the server is back, followed while it is there. */
 export function follow(component, all, step = () => 1) {
-  const many = [all].flat();
   const together = (work) =>
-    Promise.all(many.map((samples) => work(samples, component.controller?.signal)))
+    Promise.all(all().map((samples) => work(samples, component.controller?.signal)))
       .then((changed) => !component.gone && changed.some((each) => each !== false) && component.setState({ sampled: Date.now() }))
       .catch(() => {}); // the view itself says that the server is away
   const load = () => together((samples, signal) => samples.load(step(), signal));

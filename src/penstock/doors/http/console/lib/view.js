@@ -27,8 +27,14 @@ export class View extends Component {
   componentDidMount() {
     this.gone = false;
     this.reload();
-    if (this.refreshes) this.every(REFRESH, () => !live.paused && !document.hidden && this.reload());
+    if (this.refreshes) this.every(REFRESH, () => !live.paused && !document.hidden && !this.rests() && this.reload());
     this.ends.push(live.on("server", () => this.reload()));
+  }
+
+  /** What is gone may come back, but it is asked for less often. */
+  rests() {
+    this.asked = (this.asked ?? 0) + 1;
+    return this.state.error?.status === 404 && this.asked % 5 > 0;
   }
 
   componentWillUnmount() {
@@ -72,7 +78,7 @@ export class View extends Component {
   render() {
     const { data, error } = this.state;
     if (data === null && error === null) return html`<div class="loading" role="status">Loading</div>`;
-    if (data === null) return html`<p class="problem" role="alert">${error.message}</p>${error.status === 400 && this.wayOut()}`;
+    if (data === null) return html`<h1>${error.status === 404 ? "Not found" : "Not shown"}</h1><p class="problem" role="alert">${error.message}</p>${error.status === 400 && this.wayOut()}`;
     const said = error && error.status !== 0; // that the server is away is said once, in the frame
     return html`${said && html`<p class="problem" role="alert">${error.message}</p>`}${this.show(data)}`;
   }

@@ -33,6 +33,8 @@ function room(written) {
   return Math.max(58, 12 + 6.2 * Math.max(...(written ?? []).map((each) => each?.length ?? 0), 0));
 }
 
+const labels = ({ lines }) => lines.map((line) => line.label).join();
+
 /** Properties: title, unit (rate, bytes, duration, count), seconds shown, times, lines: [{label, colour, values}]. */
 export class Chart extends Component {
   place = createRef();
@@ -51,11 +53,11 @@ export class Chart extends Component {
 
   shouldComponentUpdate(next, state) {
     this.moved = next.times.at(-1) !== this.drawn || next.times.length !== this.length || next.times !== this.props.times;
-    return this.moved || state.at !== this.state.at || next.lines.length !== this.props.lines.length;
+    return this.moved || state.at !== this.state.at || labels(next) !== labels(this.props);
   }
 
   componentDidUpdate(before) {
-    if (before.lines.length !== this.props.lines.length || before.unit !== this.props.unit) this.draw();
+    if (labels(before) !== labels(this.props) || before.unit !== this.props.unit) this.draw();
     else if (this.moved) this.plot.setData(this.data());
     this.moved = false;
   }

@@ -18,10 +18,26 @@ const DOORS = { pubsub: "c1", azure: "c2", text: "c3", flight: "c4", http: "c6" 
 
 export class Overview extends View {
   samples = new Samples("server", "", (sample) => sample.server);
-  doors = [];
+  known = new Map(Object.keys(DOORS).map((name) => [name, new Samples("door", name, (sample) => sample.doors[name])]));
+
+  componentDidMount() {
+    super.componentDidMount();
+    if (live.server) this.begin();
+    else this.ends.push(live.on("server", () => this.again ?? this.begin()));
+  }
+
+  begin() {
+    this.again = follow(this, () => [this.samples, ...this.doors], () => RANGES[this.range].step);
+  }
+
+  /** Of the doors that are open: after a restart they may be others. */
+  get doors() {
+    return (live.server?.doors ?? []).filter((door) => door.address && this.known.has(door.name)).map((door) => this.known.get(door.name));
+  }
 
   get range() {
-    return RANGES[this.props.query.range] ?? RANGES["15m"];
+    const { range } = this.props.query;
+    return Object.hasOwn(RANGES, range ?? "") ? range : "15m";
   }
 
   componentDidUpdate(before) {
@@ -36,11 +52,6 @@ export class Overview extends View {
       get("/subscriptions", { sort: "-rate", page_size: SHOWN }, signal),
       this.oldest(signal),
     ]);
-    if (!this.again && !this.gone) {
-      const names = Object.keys(DOORS).filter((name) => statistics.doors[name] && server.doors.some((door) => door.name === name && door.address));
-      this.doors = names.map((name) => new Samples("door", name, (sample) => sample.doors[name]));
-      this.again = follow(this, [this.samples, ...this.doors], () => this.range.step);
-    }
     const found = await Promise.all(others({ topics, busy, oldest }).map((name) => get(path("topics", name), {}, signal).catch(absent)));
     return { statistics, server, topics, busy, oldest, read: found.filter(Boolean) };
   }
@@ -55,12 +66,11 @@ export class Overview extends View {
 
   show(data) {
     const { server, topics, busy } = data;
-    const range = RANGES[this.props.query.range] ? this.props.query.range : "15m";
     const flow = picture(data);
     return html`<section aria-label="Overview">
       <div class="bar">
         <h1>Overview</h1>
-        <${Segments} label="Time range" value=${range} options=${Object.entries(RANGES).map(([value, { label }]) => [value, label])}
+        <${Segments} label="Time range" value=${this.range} options=${Object.entries(RANGES).map(([value, { label }]) => [value, label])}
           onChoose=${(value) => refine({ range: value === "15m" ? "" : value })} />
         <button type="button" class="pause" aria-pressed=${live.paused} onClick=${() => live.pause(!live.paused)}>${live.paused ? "Go on" : "Pause"}</button>
       </div>
@@ -68,7 +78,7 @@ export class Overview extends View {
       <div class="panel"><h2>Flow</h2>
         ${topics.total ? html`<${Flow} ...${flow} />
           <p class="quiet small">The mean of ten seconds. ${flow.cut && html`The busiest of ${count(topics.total)} <a href=${format(["topics"], { sort: "-rate" })}>topics</a> and ${count(busy.total)} <a href=${format(["subscriptions"], { sort: "-rate" })}>subscriptions</a>. `}
-          ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
+          ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong> <a href=${format(["subscriptions"], { sort: "-oldest" })}>All by age</a>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
         : html`<p class="empty">There are no topics yet. A publisher makes one, or <a href=${format(["topics"], { do: "new" })}>you do</a>.</p>`}
       </div>
       ${this.throughDoors(data, server)}
@@ -99,7 +109,7 @@ export class Overview extends View {
 
   charts() {
     const { samples, doors } = this;
-    const { seconds } = this.range;
+    const { seconds } = RANGES[this.range];
     const lines = (...rows) => rows.map(([label, colour, field]) => ({ label, colour, values: samples.values(field) }));
     const through = (field) => doors.map((door) => ({ label: door.name, colour: DOORS[door.name], values: door.values(field) }));
     const chart = (title, unit, shown, times = samples.times) => html`<${Chart} title=${title} unit=${unit} seconds=${seconds} times=${times} lines=${shown} />`;
@@ -126,7 +136,7 @@ function tiles({ statistics, server }) {
     <${Tile} label="Waiting" value=${short(statistics.backlog_messages)} hint=${`${count(statistics.in_flight_messages)} in flight`} />
     <${Tile} label="Oldest waits" value=${duration(oldest_age_seconds)} hint=${statistics.backlog_messages ? "since it was published" : "nothing waits"} />
     <${Tile} label="Commit, 99 %" value=${duration(commits.p99_seconds)} hint=${`median ${duration(commits.p50_seconds)}, ${rate(commits.per_second)}`} />
-    <${Tile} label="Disk" value=${journal.free_bytes === null ? "none" : bytes(journal.bytes + journal.wal_bytes)} hint=${journal.free_bytes === null ? "kept in memory only" : `${bytes(journal.free_bytes)} free`} />
+    <${Tile} label="Disk" value=${journal.free_bytes === null ? "none" : bytes(journal.bytes + journal.wal_bytes)} hint=${journal.full ? "full: publishes are refused" : journal.free_bytes === null ? "kept in memory only" : `${bytes(journal.free_bytes)} free`} alert=${journal.full} />
     <${Tile} label="Memory" value=${bytes(statistics.memory_bytes)} hint=${`CPU ${Math.round(statistics.cpu * 100)} %`} />
   </div>`;
 }

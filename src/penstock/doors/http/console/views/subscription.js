@@ -23,7 +23,7 @@ export class Subscription extends View {
   componentDidMount() {
     super.componentDidMount();
     this.samples = new Samples("subscription", this.props.name);
-    follow(this, this.samples);
+    follow(this, () => [this.samples]);
     this.every(1000, () => !live.paused && (this.state.data?.leases.total || this.state.data?.consumers.total) && this.setState({ tick: Date.now() }));
   }
 

@@ -19,7 +19,7 @@ export class Topic extends View {
   componentDidMount() {
     super.componentDidMount();
     this.samples = new Samples("topic", this.props.name);
-    follow(this, this.samples);
+    follow(this, () => [this.samples]);
   }
 
   async load(signal) {
