@@ -115,6 +115,27 @@ def test_who_is_stuck(page: Page) -> None:
         assert not call(page, "views/picture.js", "isStuck", waits | change)
 
 
+def test_which_subscriptions_are_in_the_picture(page: Page) -> None:
+    """Of those that are stuck and of those with traffic as many as there is room for, before any that is idle."""
+    page.goto("/")
+    common = {"topic": "t", "due_age_seconds": 0, "backlog_messages": 0, "ack_rate": 0, "deliver_rate": 0}
+    stuck = [common | {"name": f"s{n}", "backlog_messages": 1, "due_age_seconds": 99 - n} for n in range(9)]
+    busy = [common | {"name": f"b{n}", "deliver_rate": 9 - n} for n in range(9)]
+    idle = [common | {"name": f"i{n}"} for n in range(9)]
+
+    def chosen(busy: list[dict[str, Any]], oldest: list[dict[str, Any]]) -> list[str]:
+        return [each["name"] for each in call(page, "views/picture.js", "chosen", busy, oldest)]
+
+    assert chosen(busy, stuck) == ["b0", "b1", "b2", "b3", "b4", "s0", "s1", "s2", "s3", "s4"]
+    assert chosen([*busy[:2], *idle], stuck) == ["b0", "b1", *(f"s{n}" for n in range(8))]
+    assert chosen(busy[:2] + idle, idle) == ["b0", "b1", *(f"i{n}" for n in range(8))]
+
+
+def test_a_range_that_is_none_is_the_usual_one(page: Page) -> None:
+    page.goto("/#/overview?range=constructor")
+    expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")
+
+
 def test_topics_beyond_the_busiest_have_their_rates_and_projects(page: Page, server: ServerProcess) -> None:
     """What is read is shown, also where ten other topics are busier."""
     with Client(server.addresses["http"]) as admin:

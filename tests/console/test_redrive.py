@@ -18,6 +18,23 @@ def backlogs(admin: Client, name: str) -> tuple[int, int]:
     return dead["backlog_messages"], work["backlog_messages"]
 
 
+def test_what_runs_and_what_is_new_comes_first(page: Page, admin: Client) -> None:
+    """Also where more moves are over than a page of the API holds."""
+    make_dead_letters(admin, "many", 3)
+    for _ in range(101):
+        over = admin.post("/moves", {"from": "many-dead-keep", "filter": 'attributes.kind = "none"'})["id"]
+        while admin.get(f"/moves/{over}")["state"] == "running":
+            pass
+    slow = admin.post("/moves", {"from": "many-dead-keep", "rate": 0.001})["id"]
+    page.goto("/#/moves")
+    rows = page.locator("tbody tr")
+    expect(rows.first).to_contain_text("running")
+    rows.first.get_by_role("button", name="Stop").click()
+    expect(page.locator(".state.running")).to_have_count(0)
+    assert admin.get(f"/moves/{slow}")["state"] == "stopped"
+    expect(rows).to_have_count(100 + 1)  # the server keeps 100 that are over, and looks when one begins
+
+
 def test_one_then_those_that_match_then_all(page: Page, admin: Client) -> None:
     make_dead_letters(admin, "letters", 10)
     page.goto(address("topics", "letters-dead", "/messages?from=0&open=3"))

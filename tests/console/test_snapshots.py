@@ -73,3 +73,44 @@ def test_of_a_whole_project(page: Page, admin: Client) -> None:
     submit(page, "Delete")
     expect(row).to_have_count(0)
     assert admin.get("/projects/whole/snapshots")["total"] == 0
+
+
+def test_a_dialog_that_is_done_does_nothing_more(page: Page, admin: Client) -> None:
+    """Enter in a field sends a form again, though its button is gone."""
+    make_topic(admin, "once", [{"data": "x"}] * 3, "once-sub")
+    page.goto(address("subscriptions", "once-sub", "?do=seek"))
+    page.get_by_label("Deliver what was published since").press("End")
+    expect(page.locator(".plan")).to_contain_text("3 waiting messages are skipped")
+    page.get_by_label("Instant").press("Enter")
+    expect(said(page)).to_have_text("0 messages wait now.")
+    admin.post("/topics/once/messages", {"messages": [{"data": "x"}] * 7})
+    page.get_by_label("Instant").press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert admin.get("/subscriptions/once-sub")["backlog_messages"] == 7
+
+
+def test_a_seek_without_a_place_says_so_and_a_snapshot_of_nobody_too(page: Page, admin: Client) -> None:
+    make_topic(admin, "placed", [{"data": "x"}] * 3, "placed-sub")
+    admin.post("/snapshots", {"name": "placed-then", "subscription": "placed-sub"})
+    page.goto(address("subscriptions", "placed-sub", "?do=seek"))
+    page.get_by_label("Instant").fill("rubbish")
+    page.get_by_label("or a snapshot").select_option(index=1)
+    expect(page.locator(".plan")).to_contain_text("0 acked messages come back")
+    page.get_by_label("or a snapshot").select_option(index=0)
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Give an instant")
+    expect(page.locator(".plan")).to_have_text("")
+    admin.delete("/subscriptions/placed-sub")
+    page.goto("/#/snapshots?search=placed-then")
+    press(page, "Seek to it")
+    expect(page.get_by_role("dialog")).to_contain_text("No subscription reads placed.")
+    submit(page, "Close")
+
+
+def test_an_address_that_is_given_over_a_dialog_keeps_its_own(page: Page, admin: Client) -> None:
+    make_topic(admin, "under", [], "under-sub")
+    page.goto(address("topics", "under", "?do=publish"))
+    expect(page.get_by_role("dialog", name="Publish to under")).to_be_visible()
+    page.evaluate("location.hash = '#/topics?do=new'")
+    expect(page.get_by_role("dialog", name="New topic")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("dialog")).to_have_count(0)

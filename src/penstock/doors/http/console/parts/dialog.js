@@ -5,7 +5,15 @@ import { Component, createRef, html } from "../lib/view.js";
 // Each open dialog is a step of the way back, so that the browser's Back closes the topmost and leaves the page alone.
 const open = [];
 const steps = () => history.state?.dialogs ?? 0;
-addEventListener("popstate", () => steps() < open.length && open.at(-1).closed());
+addEventListener("popstate", () => {
+  if (steps() >= open.length) return;
+  const dialog = open.at(-1);
+  const there = location.hash;
+  dialog.closed();
+  if (there === dialog.hash) return;
+  history.replaceState(history.state, "", there); // another address was given: what closing made of it does not count
+  dispatchEvent(new HashChangeEvent("hashchange"));
+});
 
 /**
  * Properties: title, submit (the label of its button), run(values) -> a sentence or nothing, onClose(done), danger,
@@ -19,6 +27,7 @@ export class Dialog extends Component {
   componentDidMount() {
     this.place.current.showModal();
     open.push(this);
+    this.hash = location.hash;
     if (steps() < open.length) history.pushState({ dialogs: open.length }, ""); // after a reload it is there
   }
 
@@ -46,6 +55,8 @@ export class Dialog extends Component {
 
   submit(event) {
     event.preventDefault();
+    if (this.state.busy) return undefined;
+    if (this.state.done) return this.close(true); // Enter, in a form that has done what it does
     return this.attempt(async (values) => {
       const sentence = await this.props.run(values);
       if (sentence) this.setState({ done: sentence });

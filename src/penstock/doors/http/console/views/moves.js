@@ -9,11 +9,14 @@ import { Choice, Dialog, Field } from "../parts/dialog.js";
 import { ReadOnly } from "../parts/facts.js";
 import { Table } from "../parts/table.js";
 
+const ALL = 1000; // the server keeps fewer
 const LOOK = 400; // milliseconds between two looks at a move that runs
 
 export class Moves extends View {
-  load(signal) {
-    return get("/moves", { page_size: 100 }, signal);
+  async load(signal) {
+    const { moves } = await get("/moves", { page_size: ALL }, signal);
+    const runs = (move) => Number(move.state === "running");
+    return { moves: moves.sort((a, b) => runs(b) - runs(a) || Number(b.id) - Number(a.id)) };
   }
 
   show({ moves }) {

@@ -13,9 +13,11 @@ export function isStuck(each) {
 
 const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 
-/** Those that are stuck, then the busiest; in the order of their topics, so that boxes stay where they are. */
+/** Of those that are stuck and of those with traffic first a half each; in the order of their topics, so that boxes stay. */
 export function chosen(busy, oldest) {
-  const all = [...oldest.filter(isStuck).slice(0, SHOWN / 2), ...busy, ...oldest];
+  const stuck = oldest.filter(isStuck);
+  const flowing = busy.filter((each) => each.deliver_rate > 0);
+  const all = [...stuck.slice(0, SHOWN / 2), ...flowing.slice(0, SHOWN / 2), ...stuck, ...flowing, ...oldest, ...busy];
   const some = [...new Map(all.map((each) => [each.name, each])).values()].slice(0, SHOWN);
   return some.sort((a, b) => (a.topic === b.topic ? byName(a, b) : a.topic < b.topic ? -1 : 1));
 }
@@ -37,7 +39,7 @@ export function picture({ statistics, server, topics, read, busy, oldest }) {
   const out = destinations(subscriptions, statistics, usual);
   const pipes = [
     ...entered.map((flow) => ({ from: `in ${flow.door}`, to: flow.topic, rate: flow.per_second })),
-    ...subscriptions.map((each) => ({ from: each.topic, to: each.name, rate: each.deliver_rate, stuck: isStuck(each) })),
+    ...subscriptions.filter((each) => !each.detached).map((each) => ({ from: each.topic, to: each.name, rate: each.deliver_rate, stuck: isStuck(each) })),
     ...left.map((flow) => ({ from: flow.subscription, to: out.pushed.has(flow.subscription) ? "push" : `out ${flow.door}`, rate: flow.per_second })),
     ...out.pipes,
   ];

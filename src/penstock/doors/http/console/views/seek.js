@@ -73,10 +73,9 @@ export class Seek extends Component {
 
   async ask() {
     const { wanted } = this;
-    const body = this.body();
     const still = () => !this.gone && wanted === this.wanted;
     try {
-      const plan = await post(`${path("subscriptions", this.props.subscription.name)}/seek`, { ...body, dry_run: true });
+      const plan = await post(`${path("subscriptions", this.props.subscription.name)}/seek`, { ...this.body(), dry_run: true });
       if (still()) this.setState({ plan, error: null });
     } catch (error) {
       if (still()) this.setState({ error: error.message });
@@ -98,7 +97,7 @@ export class Seek extends Component {
         <p><strong>${where}</strong></p>
         <label class="field">or an instant
           <input value=${typed} aria-label="Instant" spellcheck=${false} onInput=${(event) => this.setState({ typed: event.target.value })} onChange=${(event) => this.type(event.target.value)} /></label>
-        ${snapshots.length > 0 && html`<${Choice} label="or a snapshot" onChange=${(event) => this.plan({ snapshot: event.target.value })}>
+        ${snapshots.length > 0 && html`<${Choice} label="or a snapshot" onChange=${(event) => (event.target.value ? this.plan({ snapshot: event.target.value }) : this.type(typed))}>
           <option value="" selected=${!snapshot}>none</option>${snapshots.map((each) => html`<option value=${each.name} selected=${each.name === snapshot}>${each.id}, ${clock(each.created_at)}</option>`)}<//>`}
         <p class="plan" role="status">${plan ? seekSentence(plan) : error ? "" : "Counting."}</p>`}
       ${error && html`<p class="problem" role="alert">${error}</p>`}

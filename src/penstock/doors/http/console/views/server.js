@@ -51,7 +51,7 @@ export class Server extends View {
         { label: "Setting", cell: (each) => html`<code>${each.name}</code>` },
         { label: "Value", cell: (each) => html`<span class=${each.changed ? "changed" : ""}>${value(each.value)}</span>` },
         { label: "Default", cell: (each) => value(each.default) },
-        { label: "", wide: true, cell: (each) => each.help },
+        { label: "What it is", wide: true, cell: (each) => each.help },
       ]} />
     </section>`;
   }

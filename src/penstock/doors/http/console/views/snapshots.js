@@ -52,7 +52,7 @@ export class Snapshots extends View {
         { label: "Topics", number: true, cell: (each) => count(each.topics) },
         { label: "Subscriptions", number: true, cell: (each) => count(each.subscriptions) },
         { label: "Not in it", number: true, cell: (each) => html`<span title=${each.without.map((one) => `${lastPart(one.name)}: ${one.reason}`).join("\n")}>${count(each.without.length)}</span>` },
-        { label: "", cell: (each) => html`<span class="row">${restore(each)}${dropWhole(each)}</span>` },
+        { label: "Actions", cell: (each) => html`<span class="row">${restore(each)}${dropWhole(each)}</span>` },
       ]} />
       <div class="bar"><h2>Of one subscription</h2><${Search} value=${query.search ?? ""} onSearch=${(search) => refine({ search, page: "" })} />
         ${live.canChange && html`<button type="button" class="primary" onClick=${() => this.open("one")}>New snapshot</button>`}</div>
@@ -62,7 +62,7 @@ export class Snapshots extends View {
         { label: "Taken", cell: (each) => html`<span title=${clock(each.created_at)}>${ago(each.created_at, live.timeOf(each))}</span>` },
         { label: "Ends", cell: (each) => ago(each.expires_at, live.timeOf(each)) },
         { label: "First unacked", number: true, cell: (each) => count(each.first_unacked) },
-        { label: "", cell: (each) => html`<span class="row">${seek(each)}${each.id.includes("~") ? html`<span class="quiet">part of ${each.id.split("~")[0]}</span>` : drop(each)}</span>` },
+        { label: "Actions", cell: (each) => html`<span class="row">${seek(each)}${each.id.includes("~") ? html`<span class="quiet">part of ${each.id.split("~")[0]}</span>` : drop(each)}</span>` },
       ]} />
       <${Pager} total=${own.total} shown=${own.snapshots.length} first=${!query.page} onFirst=${() => refine({ page: "" })} next=${own.next_page_token} onNext=${() => refine({ page: own.next_page_token })} />
       ${this.dialog(chosen, own.snapshots, whole.snapshots, now)}
@@ -149,11 +149,11 @@ class SeekToSnapshot extends Component {
 
   render({ snapshot, onClose }, { names, name, plan, error }) {
     if (names === null) return null;
+    if (!names.length) return html`<${Dialog} title=${`Seek to ${snapshot.id}`} submit="Close" run=${async () => {}} onClose=${onClose}>
+      <p>${error ?? `No subscription reads ${lastPart(snapshot.topic)}.`}</p><//>`;
     const run = async () => `${plural((await this.seek(name)).backlog_after, "message")} wait now.`;
     return html`<${Dialog} title=${`Seek to ${snapshot.id}`} submit="Seek" run=${run} onClose=${onClose}>
-      ${names.length
-        ? html`<${Choice} label="Subscription" onChange=${(event) => this.choose(event.target.value)}>${names.map((each) => html`<option value=${each} selected=${each === name}>${lastPart(each)}</option>`)}<//>`
-        : html`<p>No subscription reads ${lastPart(snapshot.topic)}.</p>`}
+      <${Choice} label="Subscription" onChange=${(event) => this.choose(event.target.value)}>${names.map((each) => html`<option value=${each} selected=${each === name}>${lastPart(each)}</option>`)}<//>
       <p class="plan" role="status">${plan ? seekSentence(plan) : error ? "" : "Counting."}</p>
       ${error && html`<p class="problem" role="alert">${error}</p>`}
     <//>`;
