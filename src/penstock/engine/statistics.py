@@ -18,7 +18,7 @@ from penstock.broker.topic import Topic
 from penstock.engine.views import backlog_of
 
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-DUE_LOOKED_AT = 32  # unread messages, for one that is not delayed as those before it are
+DUE_LOOKED_AT = 32  # unread messages, for one that could be delivered as those before it could not
 FLOWS_MAX = 1000  # names that a door notes between two looks
 NO_REASONS: dict[str, int] = {}  # shared by everything that dropped nothing; never written to
 
@@ -208,14 +208,25 @@ def age_seconds(
 
 
 def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription, age: float, now: int) -> float:
-    """Where the oldest message is delayed: of one that came back, the next ones never looked at, and the last."""
+    """For how long one could have been delivered, by a look at the oldest, one that came back and some never looked at.
+
+    What is delayed could not, nor what the filter does not take. It errs on the high side, as the age does.
+    """
     if topic is None or not age:
         return 0.0
+    accepts, cursor, lowest = subscription.accepts, subscription.cursor, subscription.lowest_unacked()
+    oldest = [lowest] if lowest < cursor else []
     back = [each for each in subscription.ready[:1] if each in subscription.outstanding]
-    oldest = broker.look_up(topic, subscription.lowest_unacked())
-    if not isinstance(oldest, Message) or oldest.visible_at <= oldest.publish_time:
+    unread = range(cursor, topic.tail)
+    dues, unknown = [], False
+    for place in (*oldest, *back, *unread[:DUE_LOOKED_AT], *unread[-1:]):
+        message = broker.look_up(topic, place)
+        if not isinstance(message, Message):
+            unknown = True
+        elif place < cursor or accepts is None or accepts(message.attributes):
+            dues.append(max(message.publish_time, message.visible_at))
+            if dues[-1] == message.publish_time:  # none of a later one is earlier
+                break
+    if unknown and not any(due <= now for due in dues):
         return age
-    unread = range(subscription.cursor, topic.tail)
-    found = [oldest, *(broker.look_up(topic, place) for place in (*back, *unread[:DUE_LOOKED_AT], *unread[-1:]))]
-    dues = [max(each.publish_time, each.visible_at) for each in found if isinstance(each, Message)]
-    return max(0, now - min(dues)) / SECOND
+    return max(0, now - min(dues)) / SECOND if dues else 0.0

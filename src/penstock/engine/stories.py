@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 KEPT = 200_000
 
 _NAMING = (f.Acked, f.Delayed, f.Delivered, f.Extended, f.Held, f.Removed, f.Returned)  # their messages one by one
+_OF_MANY = (f.Published, f.Sought)
+_SETTLED = ("acked", "moved", "skipped", "dead-letter", "expired", "retention")
 
 
 class Happening(NamedTuple):
@@ -49,11 +51,11 @@ class Stories:
         self._facts: deque[Any] = deque()
         self._weight = 0
         self._known_since = engine.now()
-        engine.on([f.Published], self._on_published)
+        engine.on(_OF_MANY, self._on_many)
         engine.on(_NAMING, self._on_fact)
         engine.on_reset(self._forget_all)
 
-    def _on_published(self, fact: f.Published) -> None:
+    def _on_many(self, fact: f.Published | f.Sought) -> None:
         self._facts.append(fact)
         self._weight += 1
         if self._weight > KEPT:
@@ -68,7 +70,7 @@ class Stories:
     def _forget(self) -> None:
         while self._weight > KEPT:
             oldest = self._facts.popleft()
-            self._weight -= 1 + (0 if type(oldest) is f.Published else len(oldest.offsets))
+            self._weight -= 1 + (0 if type(oldest) in _OF_MANY else len(oldest.offsets))
             self._known_since = getattr(oldest, "at", self._known_since)
 
     def _forget_all(self) -> None:
@@ -95,7 +97,12 @@ class Stories:
                 if source and source[0] == topic.identity and first <= fact.sequence < until:
                     moved.add((source[1], fact.sequence))
                     self._tell_moved(found[fact.sequence], fact, names.get(source[1], ""))
-            elif fact.subscription in names:
+            elif fact.subscription not in names:
+                continue
+            elif type(fact) is f.Sought:
+                for offset, happenings in found.items():
+                    _tell_sought(happenings, fact, offset, names[fact.subscription])
+            else:
                 for place in _places(fact.offsets, first, until):
                     if type(fact) is not f.Acked or (fact.subscription, fact.offsets[place]) not in moved:
                         found[fact.offsets[place]].append(self._happening(fact, place, names[fact.subscription]))
@@ -125,10 +132,20 @@ class Stories:
             due = fact.dues[place] if fact.dues else 0
             return Happening(fact.at, kind, name, None, due)
         if type(fact) is f.Removed:
-            return Happening(fact.at, fact.reason, name)
+            subscription = self._engine.broker.state.subscriptions.get(fact.subscription)
+            letters = subscription.options.dead_letter_topic if subscription is not None else ""
+            return Happening(fact.at, fact.reason, name, other=letters if fact.reason == "dead-letter" else "")
         if type(fact) is f.Delayed:
             return Happening(fact.at, "delayed", name, None, fact.dues[place])
         return Happening(getattr(fact, "at", 0), "acked" if type(fact) is f.Acked else "held", name)
+
+
+def _tell_sought(happenings: list[Happening], fact: f.Sought, offset: int, name: str) -> None:
+    """What a seek, a purge or a snapshot made of a message, where that is another thing than before."""
+    before = next((each.kind for each in reversed(happenings) if each.subscription == name), "")
+    skipped = offset < fact.cursor or any(first <= offset < until for first, until in fact.skips)
+    if happenings and (before not in _SETTLED if skipped else before not in ("", "sought")):
+        happenings.append(Happening(fact.at, "skipped" if skipped else "sought", name))
 
 
 def _places(offsets: Sequence[int], first: int, until: int) -> list[int]:

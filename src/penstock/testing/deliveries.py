@@ -16,13 +16,14 @@ from penstock.testing.messages import stamp
 __tracebackhide__ = True  # a failing test shows its own line, not this module
 
 PAGE = 1000
-_ENDS = {"acked", "returned", "lapsed", "dead-letter", "expired", "retention"}
+_ENDS = {"acked", "returned", "lapsed", "dead-letter", "expired", "retention", "skipped", "sought"}
 
 
 class Delivery(NamedTuple):
     """A message given to a consumer. `outcome`: how that ended, "open" if it did not yet.
 
-    acked; returned (by the consumer); lapsed (its deadline came); dead-letter, expired, retention (given up meanwhile).
+    acked; returned (by the consumer); lapsed (its deadline came); dead-letter, expired, retention (given up meanwhile);
+    skipped, sought (the subscription was purged, or set to another place).
     """
 
     at: datetime

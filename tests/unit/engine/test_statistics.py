@@ -76,3 +76,18 @@ def test_a_meter_sorts_commits_into_buckets() -> None:
     assert [bound for bound, _ in numbers.buckets] == list(COMMIT_SECONDS_BOUNDS)
     counts = dict(numbers.buckets)
     assert (counts[0.0005], counts[0.001], counts[2.0], counts[5.0]) == (2, 3, 3, 4)
+
+
+def test_what_the_filter_does_not_take_could_not_have_been_delivered(queue: MessageQueue, clock: ManualClock) -> None:
+    def due() -> float:
+        return queue.statistics().subscriptions[0].due_age_seconds
+
+    queue.publish("topic", [InternalMessage(b"c", {"hidden": ""})] * 2)
+    clock.advance(90)
+    assert due() == 0
+    queue.publish("topic", [b"a"])
+    clock.advance(5)
+    assert due() == 5
+    queue.nack(queue.pull("sub", 1)[0].ack_id)
+    clock.advance(5)
+    assert due() == 10

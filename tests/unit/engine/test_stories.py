@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import ManualClock, MessageQueue
+from penstock.broker.model import TopicOptions
 from penstock.engine import stories
 from penstock.engine.stories import Stories
 from penstock.errors import NotFoundError
@@ -14,7 +15,7 @@ from penstock.journal.memory import MemoryJournal
 @pytest.fixture
 def queue() -> MessageQueue:
     queue = MessageQueue(MemoryJournal(), clock=ManualClock())
-    queue.register_topic("topic")
+    queue.create_topic("topic", TopicOptions(retention_seconds=600))
     queue.register_subscription("sub", "topic")
     return queue
 
@@ -34,6 +35,21 @@ def test_a_story_is_told_in_order_and_of_its_message_only(queue: MessageQueue) -
     assert kinds(kept, 2) == []
     with pytest.raises(NotFoundError):
         kept.of("nowhere", 0, 1)
+
+
+def test_a_seek_and_a_purge_are_part_of_a_story(queue: MessageQueue) -> None:
+    kept = Stories(queue.engine)
+    queue.publish("topic", [b"a", b"b", b"c"])
+    first, _ = queue.lease("sub", 2)
+    queue.ack_many([first.receipt])
+    queue.purge("sub")
+    assert kinds(kept, 0) == ["published", "delivered", "acked"], "nothing changed for it"
+    assert kinds(kept, 1) == ["published", "delivered", "skipped"]
+    assert kinds(kept, 2) == ["published", "skipped"]
+    queue.seek_to_offset("sub", 0)
+    queue.seek_to_offset("sub", 0)
+    assert [kinds(kept, offset)[-1] for offset in range(3)] == ["sought"] * 3
+    assert [kinds(kept, offset).count("sought") for offset in range(3)] == [1] * 3
 
 
 def test_old_things_are_forgotten_and_that_is_known(queue: MessageQueue, monkeypatch: pytest.MonkeyPatch) -> None:

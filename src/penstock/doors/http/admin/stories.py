@@ -29,7 +29,9 @@ _SENTENCES = {
     "extended": "Its lease in {name} was extended{until}.",
     "delayed": "Waits in {name}{again}.",
     "held": "Waits in {name} for an earlier message of its key.",
-    "dead-letter": "Moved by {name} to its dead letter topic.",
+    "dead-letter": "Moved by {name} to {other}, its dead letter topic.",
+    "skipped": "Counts as acked in {name}, which was purged or set to a place behind it.",
+    "sought": "To be delivered anew from {name}, which was set to a place before it.",
     "expired": "Its time to live ended in {name}.",
     "retention": "Given up by {name}: it was kept for as long as the subscription keeps messages.",
 }
