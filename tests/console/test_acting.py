@@ -338,12 +338,14 @@ def test_a_token_is_asked_for_and_one_that_may_only_read_changes_nothing(
         ("subscriptions/kept-sub", "Who is connected"),
         ("snapshots", "kept-snapshot"),
         ("topics/kept/messages?open=0", "Story"),
+        ("topics/kept/messages?do=publish&open=0", "Story"),
     ):
         page.goto(f"/#/{place}")
         expect(page.get_by_text(shown).first).to_be_visible()
         assert place.endswith("open=0") or page.get_by_text("read only").is_visible()
         for label in CHANGES:
             assert page.get_by_role("button", name=label, exact=True).count() == 0, (place, label)
+        assert page.get_by_role("dialog").count() == 0, place
     page.close()
 
 

@@ -133,10 +133,17 @@ def test_by_offset_by_time_older_newer_and_latest(page: Page, admin: Client) -> 
         expect(page.get_by_role("alert")).to_contain_text(what)
         expect(offsets).to_have_count(0)
         expect(page.locator(".pager")).not_to_contain_text("looked at")
+    page.get_by_label("From", exact=True).fill("7")
+    page.get_by_label("or time").fill("2020-01-01T10:00:00")
+    show.click()
+    expect(page.get_by_role("alert")).to_have_text("Give From or a time, not both.")
+    page.get_by_label("Text", exact=True).fill("typed")
     page.get_by_role("button", name="Latest").click()
     expect(offsets.first).to_have_text("1,249")
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.get_by_label("From", exact=True)).to_have_value("")
+    expect(page.get_by_label("or time")).to_have_value("")
+    expect(page.get_by_label("Text", exact=True)).to_have_value("typed")
 
 
 def test_a_condition_that_is_refused_can_be_corrected(page: Page, admin: Client) -> None:
@@ -195,6 +202,92 @@ def test_a_search_reaches_what_is_not_on_the_page(page: Page, admin: Client) -> 
     page.goto(address("topics", "wide", "/messages?text=row+59&all=yes"))
     expect(page.get_by_text("11 messages found")).to_be_visible()
     expect(page.locator("a.message .offset").first).to_have_text("599")
+
+
+def test_a_search_that_finds_many_is_drawn_now_and_then(page: Page, admin: Client) -> None:
+    make_topic(admin, "many", [])
+    for _ in range(3):
+        publish(admin, "many", 1000)
+    page.goto(address("topics", "many", "/messages?text=needle"))
+    expect(page.locator("a.message")).to_have_count(100)
+    page.evaluate("""() => {
+      window.drawn = 0; // how often the count was
+      const watch = new MutationObserver((seen) => (window.drawn += seen.length));
+      watch.observe(document.querySelector(".pager .quiet"), { characterData: true, subtree: true });
+    }""")
+    page.get_by_role("button", name="Search the whole topic").click()
+    expect(page.get_by_text("1,000 messages found, more were not looked for, 1,000 looked at")).to_be_visible()
+    expect(page.get_by_role("button", name="Search the whole topic")).to_be_visible()
+    assert 0 < page.evaluate("window.drawn") < 300
+    page.get_by_label("Text", exact=True).fill("needle 42")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Search the whole topic").click()
+    expect(page.get_by_text("33 messages found, 3,000 looked at")).to_be_visible()
+
+
+def publish(admin: Client, topic: str, number: int) -> None:
+    messages = [{"data": f"needle {each}"} for each in range(number)]
+    admin.post(f"/topics/{topic}/messages", {"messages": messages})
+
+
+def test_what_is_gone_is_not_offered(page: Page, admin: Client) -> None:
+    make_topic(admin, "renewed", [{"data": f"old {each}"} for each in range(20)])
+    offsets = page.locator("a.message .offset")
+    page.goto(address("topics", "renewed", "/messages?open=2"))
+    expect(offsets).to_have_count(20)
+    admin.delete("/topics/renewed")
+    make_topic(admin, "renewed", [{"data": f"new {each}"} for each in range(4)], "renewed-sub")
+    expect(offsets).to_have_text(["3", "2", "1", "0"])
+    expect(page.locator(".pager")).to_contain_text("offsets 0 to 4; 4 messages of 4 looked at")
+    expect(page.get_by_role("article")).to_have_count(0)
+    admin.post("/topics/renewed/purge")
+    publish(admin, "renewed", 1)
+    expect(page.locator(".pager")).to_contain_text("offsets 4 to 5; 4 messages of 4 looked at; 4 of these are gone")
+    expect(page.locator(".message")).to_have_count(4)
+    expect(page.locator("a.message")).to_have_count(0)
+    page.get_by_role("button", name="1 newer message: show").click()
+    expect(offsets).to_have_text(["4"])
+
+
+def test_a_topic_that_is_not_there_is_asked_for_less_often(page: Page, admin: Client) -> None:
+    make_topic(admin, "vanished", [{"data": "x"}])
+    page.clock.install()
+    page.goto(address("topics", "vanished", "/messages"))
+    expect(page.locator("a.message")).to_have_count(1)
+    admin.delete("/topics/vanished")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("not found")
+    page.evaluate("""() => {
+      window.asked = 0;
+      const { fetch } = window;
+      window.fetch = (...given) => ((window.asked += given[0].includes("vanished")), fetch(...given));
+    }""")
+    for _ in range(2):
+        page.clock.run_for(2000)
+    assert page.evaluate("window.asked") == 0
+    make_topic(admin, "vanished", [{"data": "y"}, {"data": "z"}])
+    page.clock.run_for(4000)
+    expect(page.locator("a.message")).to_have_count(2)
+    expect(alert).to_have_count(0)
+
+
+def test_what_is_done_with_a_message_has_an_address(page: Page, admin: Client) -> None:
+    make_topic(admin, "addressed", [{"data": "x"}])
+    dialog = page.get_by_role("dialog")
+    for button, title, do in (
+        ("Publish again", "Publish to addressed", "publish"),
+        ("Move this one", "Move message 0", "move"),
+    ):
+        page.goto(address("topics", "addressed", "/messages?open=0"))
+        press(page, button)
+        expect(page).to_have_url(re.compile(f"open=0&do={do}$"))
+        page.goto("/#/overview")
+        page.goto(address("topics", "addressed", f"/messages?open=0&do={do}"))
+        expect(dialog).to_contain_text(title)
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        expect(page).to_have_url(re.compile("open=0$"))
+        expect(page.get_by_role("article")).to_be_visible()
 
 
 def test_a_name_with_odd_characters_goes_everywhere(page: Page, admin: Client) -> None:

@@ -11,10 +11,11 @@ import { Publish, templateOf } from "./publish.js";
 
 const SHOWN = 256 << 10; // characters of a body
 const SPARING = 50; // times as long as it took
+const REFUSED = 10_000; // milliseconds
 const KINDS = { AVRO: "avro", PROTOCOL_BUFFER: "protobuf" };
 
 export class Message extends Component {
-  state = { message: null, story: null, error: null, dialog: null };
+  state = { message: null, story: null, error: null };
 
   componentDidMount() {
     this.here = path("topics", this.props.topic.name, "messages", this.props.offset);
@@ -44,17 +45,17 @@ export class Message extends Component {
     const asked = performance.now();
     if (document.hidden || asked < this.due) return;
     this.due = Infinity;
-    const story = await get(`${this.here}/story`).catch(() => this.state.story);
-    this.due = performance.now() + SPARING * (performance.now() - asked);
-    if (!this.gone) this.setState({ story });
+    const story = await get(`${this.here}/story`).catch(() => null);
+    this.due = performance.now() + (story ? SPARING * (performance.now() - asked) : REFUSED);
+    if (story && !this.gone) this.setState({ story });
   }
 
   render({ topic, offset, shownAs }, { message, story, error }) {
     return html`<article class="panel detail" aria-label=${`Message ${offset}`}>
       <div class="bar"><h2>Offset ${count(Number(offset))}</h2>
         ${message && live.canChange && html`
-          <button type="button" onClick=${() => this.setState({ dialog: "publish" })}>Publish again</button>
-          <button type="button" onClick=${() => this.setState({ dialog: "move" })}>Move this one</button>`}
+          <button type="button" onClick=${() => refine({ do: "publish" })}>Publish again</button>
+          <button type="button" onClick=${() => refine({ do: "move" })}>Move this one</button>`}
         <button type="button" aria-label="Close" onClick=${() => refine({ open: "" })}>Close</button></div>
       ${error && html`<p class="problem" role="alert">${error}</p>`}
       ${message && html`<${Facts} rows=${[
@@ -76,12 +77,13 @@ export class Message extends Component {
 
   dialog(topic, message) {
     const close = () => {
-      this.setState({ dialog: null });
+      refine({ do: "" });
       this.load();
       this.props.onChange();
     };
-    if (this.state.dialog === "publish") return html`<${Publish} topic=${topic} template=${templateOf(message)} onClose=${close} />`;
-    if (this.state.dialog === "move") return html`<${RedriveOf} topic=${topic} ids=${[message.id]} title=${`Move message ${count(message.offset)}`} onClose=${close} />`;
+    const asks = live.canChange ? this.props.asks : ""; // by the address
+    if (asks === "publish") return html`<${Publish} topic=${topic} template=${templateOf(message)} onClose=${close} />`;
+    if (asks === "move") return html`<${RedriveOf} topic=${topic} ids=${[message.id]} title=${`Move message ${count(message.offset)}`} onClose=${close} />`;
     return null;
   }
 }
