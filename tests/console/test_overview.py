@@ -131,6 +131,20 @@ def test_which_subscriptions_are_in_the_picture(page: Page) -> None:
     assert chosen(busy[:2] + idle, idle) == ["b0", "b1", *(f"i{n}" for n in range(8))]
 
 
+def test_a_store_without_room_is_told(page: Page) -> None:
+    def fill(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        body["journal"] |= {"full": True, "free_bytes": 6 << 20}
+        route.fulfill(response=answer, body=json.dumps(body))
+
+    page.route("**/admin/v1/server", fill)
+    page.goto("/#/overview")
+    tile = page.locator(".tile.alert", has_text="Disk")
+    expect(tile).to_contain_text("full: publishes are refused")
+    page.unroute_all(behavior="ignoreErrors")
+
+
 def test_a_range_that_is_none_is_the_usual_one(page: Page) -> None:
     page.goto("/#/overview?range=constructor")
     expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")

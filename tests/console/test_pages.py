@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from penstock.admin.client import Client
+from tests.console.actions import address, make_topic
 from tests.console.conftest import BOXES
 
 TOPIC = "projects%2Fpenstock%2Ftopics%2Forders"
@@ -81,6 +82,18 @@ def test_every_page_is_named_on_a_phone(page: Page) -> None:
     ends = [box["x"] + box["width"] for each in page.locator("nav a").all() if (box := each.bounding_box())]
     assert len(ends) == 7
     assert max(ends) <= 375
+
+
+@pytest.mark.parametrize("page", [{"size": "phone"}, {"size": "laptop"}], indirect=True)
+def test_long_names_do_not_widen_a_page(page: Page, admin: Client) -> None:
+    topic, dead, subscription = ("t" * 255, "d" * 255, "s" * 255)
+    if not admin.get("/topics", search=topic)["total"]:
+        admin.post("/topics", {"name": dead})
+        make_topic(admin, topic, [{"data": "x"}], subscription, dead_letter_policy={"dead_letter_topic": dead})
+    for kind, name in (("subscriptions", subscription), ("topics", topic)):
+        page.goto(address(kind, name))
+        expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), kind
 
 
 def test_a_table_is_sorted_by_its_headers(page: Page) -> None:
