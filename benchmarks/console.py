@@ -1,9 +1,8 @@
 """The console beside a server at full speed: the publish rate with the page open and without, and the page's heap.
 
 Run as `python -m benchmarks console [--quick]`. One client of the text door sends and takes windows of 100 messages as
-fast as it can. Turns with the page and without it follow each other, 200 of each and ten minutes in all, the first of a
-pair with it or without it in turn, so that whatever else the machine does meets both; their ratio is printed with its
-standard error. Then the page stays open for ten minutes, and its heap is read each minute after a collection.
+fast as it can. Turns with the page and without it follow each other, 120 of each, the first of a pair with it or
+without it in turn, so that whatever else the machine does meets both; their ratio is printed with its standard error. Then the page stays open for ten minutes, and its heap is read each minute after a collection.
 
 The server has a processor of its own, and the browser, which elsewhere has a machine of its own, the lowest priority on
 that of the client: what is measured is what the server does for the page. Left to the scheduler, the rates of two turns
@@ -63,7 +62,7 @@ class Figures(NamedTuple):
 
 
 def main(quick: bool) -> None:
-    figures = measure(*((10, 3, 4, 5) if quick else (200, 3, 10, 60)))
+    figures = measure(*((10, 3, 4, 5) if quick else (120, 3, 10, 60)))
     cpu = [median(lap.cpu_us for lap in laps) for laps in (figures.without, figures.open)]
     print(row("without the page", _middle(figures.without)))
     print(row("the page is open", _middle(figures.open)) + f"  {figures.ratio:6.3f}x (+-{figures.error:.3f})")
