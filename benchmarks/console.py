@@ -2,7 +2,8 @@
 
 Run as `python -m benchmarks console [--quick]`. One client of the text door sends and takes windows of 100 messages as
 fast as it can. Turns with the page and without it follow each other, 120 of each, the first of a pair with it or
-without it in turn, so that whatever else the machine does meets both; their ratio is printed with its standard error. Then the page stays open for ten minutes, and its heap is read each minute after a collection.
+without it in turn, so that whatever else the machine does meets both; their ratio is printed with its standard error.
+Then the page stays open for ten minutes, and its heap is read each minute after a collection.
 
 The server has a processor of its own, and the browser, which elsewhere has a machine of its own, the lowest priority on
 that of the client: what is measured is what the server does for the page. Left to the scheduler, the rates of two turns

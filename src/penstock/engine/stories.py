@@ -29,9 +29,7 @@ class Happening(NamedTuple):
     """One thing that happened to a message, in the word of its fact."""
 
     at: int
-    kind: (
-        str  # published, delivered, acked, moved, returned, lapsed, unseen, extended, delayed, held, why it was removed
-    )
+    kind: str  # published, delivered, acked, moved, ...: a key of the sentences of the admin API
     subscription: str  # empty for the topic itself
     door: str | None = None  # that it was delivered through, where that is still known
     until: int = 0  # deadline of a lease, or when it may be delivered again
@@ -104,8 +102,11 @@ class Stories:
                     _tell_sought(happenings, fact, offset, names[fact.subscription])
             else:
                 for place in _places(fact.offsets, first, until):
-                    if type(fact) is not f.Acked or (fact.subscription, fact.offsets[place]) not in moved:
-                        found[fact.offsets[place]].append(self._happening(fact, place, names[fact.subscription]))
+                    key = fact.subscription, fact.offsets[place]
+                    if type(fact) is f.Acked and key in moved:
+                        moved.remove(key)  # by the move; a later one is another's
+                    else:
+                        found[key[1]].append(self._happening(fact, place, names[key[0]]))
         return Story(found, since)
 
     def _origin(self, identity: str, subscription: int) -> str:
