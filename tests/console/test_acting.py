@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -67,6 +68,55 @@ def test_publish_with_a_template_and_as_often_as_asked(page: Page, admin: Client
     expect(page.get_by_label("Body", exact=True)).to_have_value('{"number": {n}}')
     submit(page, "Forget it")
     expect(page.get_by_label("Template", exact=True)).to_have_count(0)
+
+
+def test_a_template_keeps_all_and_takes_no_typing_away(page: Page, topic: str) -> None:
+    damaged = [5, {"name": 1}, {"name": "damaged", "attributes": 5, "fill": "x", "data": None, "times": "7"}]
+    page.add_init_script(f"localStorage['penstock-templates'] ??= JSON.stringify({json.dumps(damaged)})")
+    page.goto(address("topics", topic))
+    press(page, "Publish")
+    body, many, chosen = (page.get_by_label(each, exact=True) for each in ("Body", "How many", "Template"))
+    expect(chosen.locator("option")).to_have_text(["none", "damaged"])
+    chosen.select_option(label="damaged")
+    expect(many).to_have_value("7")
+    body.fill("mine")
+    many.fill("3")
+    page.get_by_label("A second at most").fill("5")
+    page.get_by_label("Name of the template").fill("mine")
+    submit(page, "Keep as template")
+    expect(page.get_by_text("Kept as mine")).to_be_visible()
+    page.reload()
+    chosen.select_option(label="mine")
+    expect(many).to_have_value("3")
+    expect(page.get_by_label("A second at most")).to_have_value("5")
+    body.fill("half written")
+    page.once("dialog", lambda asked: asked.dismiss())
+    chosen.select_option(label="damaged")
+    expect(body).to_have_value("half written")
+    expect(chosen.locator("option:checked")).to_have_text("mine")
+    chosen.select_option(label="none")
+    expect(body).to_have_value("half written")
+    page.once("dialog", lambda asked: asked.accept())
+    chosen.select_option(label="damaged")
+    expect(body).to_have_value("")
+
+
+def test_what_a_publish_form_refuses_and_how_long_it_waits(page: Page, admin: Client, topic: str) -> None:
+    page.goto(address("topics", topic))
+    press(page, "Publish")
+    dialog = page.get_by_role("dialog")
+    page.get_by_label("Attributes").fill("a=1\na=2")
+    submit(page, "Publish")
+    expect(dialog.get_by_role("alert")).to_have_text("An attribute is given twice: a")
+    expect(dialog).to_contain_text("empty or 0: for ever")
+    page.get_by_label("Attributes").fill("")
+    page.get_by_label("How many").fill("2")
+    page.get_by_label("A second at most").fill("0.0000004")
+    submit(page, "Publish")
+    expect(dialog.get_by_role("status")).to_have_text("1 message published so far.")
+    submit(page, "Stop")
+    expect(said(page)).to_have_text("1 message published, from offset 10 on.")
+    assert admin.get(f"/topics/{topic}")["next_offset"] == 11
 
 
 def test_back_closes_a_dialog_and_leaves_the_page(page: Page, topic: str) -> None:

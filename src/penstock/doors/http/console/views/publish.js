@@ -10,14 +10,21 @@ const BATCH = 100;
 const BATCH_BYTES = 4 << 20;
 const MOST = 1_000_000;
 const KEPT = 50;
+const LONGEST_WAIT = 1e9; // milliseconds; beyond 2^31 a browser would not wait at all
+const EMPTY = { name: "", data: "", attributes: "", key: "", base64: false, fill: true, why: "", delay: "", ttl: "", times: "1", rate: "" };
 
 export function templates() {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(kept) ? kept.filter((each) => typeof each?.name === "string") : [];
+    return kept.filter((each) => each?.name && typeof each.name === "string").map(whole);
   } catch {
     return [];
   }
+}
+
+/** Of what the browser kept, what is as a form needs it: anybody can write there. */
+function whole(kept) {
+  return Object.fromEntries(Object.entries(EMPTY).map(([name, usual]) => [name, typeof kept[name] === typeof usual ? kept[name] : usual]));
 }
 
 function keep(all) {
@@ -59,8 +66,6 @@ function uuid() {
   const hex = Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
-
-const EMPTY = { name: "", data: "", attributes: "", key: "", base64: false, fill: true, why: "", delay: "", ttl: "" };
 
 /** Properties: topic, template: what the form begins with. */
 export class Publish extends Component {
@@ -106,11 +111,14 @@ export class Publish extends Component {
     return `${plural(sent, "message")} published, from offset ${count(first)} on.`;
   }
 
-  wait(milliseconds) {
-    return new Promise((resolve) => {
-      this.wake = resolve;
-      setTimeout(resolve, Math.max(0, milliseconds));
-    });
+  async wait(milliseconds) {
+    const until = performance.now() + milliseconds;
+    for (let left = milliseconds; left > 0 && !this.stopped; left = until - performance.now()) {
+      await new Promise((resolve) => {
+        this.wake = resolve;
+        setTimeout(resolve, Math.min(left, LONGEST_WAIT));
+      });
+    }
   }
 
   stop() {
@@ -122,20 +130,30 @@ export class Publish extends Component {
     return dialog.attempt(async (values) => {
       const name = values.template.trim();
       if (!name) throw new Error("Give the template a name.");
-      const { data, attributes, key, delay, ttl } = values;
-      keep([{ name, data, attributes, key, delay, ttl, base64: values.base64 === "on", fill: values.fill === "on" }, ...templates().filter((each) => each.name !== name)]);
+      const { data, attributes, key, delay, ttl, times, rate } = values;
+      keep([{ name, data, attributes, key, delay, ttl, times, rate, base64: values.base64 === "on", fill: values.fill === "on" }, ...templates().filter((each) => each.name !== name)]);
+      this.edited = false;
       this.setState({ known: templates(), saved: name });
     });
   }
 
-  choose(at) {
-    const template = { ...EMPTY, ...this.state.known[at] };
-    this.setState({ template, version: this.state.version + 1, saved: "" });
+  /** None leaves the form as it is; a template takes the place of what was typed, if that may go. */
+  choose(select) {
+    const { known, template } = this.state;
+    const chosen = known[select.value];
+    if (!chosen) this.setState({ template: { ...template, name: "" }, saved: "" });
+    else if (!this.edited || confirm("The template takes the place of what you typed.")) this.fillWith(chosen);
+    else select.selectedIndex = 1 + known.findIndex((each) => each.name === template.name);
+  }
+
+  fillWith(template) {
+    this.edited = false;
+    this.setState({ known: templates(), template, version: this.state.version + 1, saved: "" });
   }
 
   forget() {
     keep(templates().filter((each) => each.name !== this.state.template.name));
-    this.setState({ known: templates(), template: EMPTY, version: this.state.version + 1, saved: "" });
+    this.fillWith(EMPTY);
   }
 
   render({ topic, onClose }, { template, known, sent, saved, version }) {
@@ -144,20 +162,20 @@ export class Publish extends Component {
       extra=${(dialog) => (dialog.state.busy && sent !== null
         ? html`<button type="button" onClick=${() => this.stop()}>Stop</button>`
         : html`<button type="button" disabled=${dialog.state.busy} onClick=${() => this.save(dialog)}>Keep as template</button>`)}>
-      ${known.length > 0 && html`<div class="bar"><${Choice} label="Template" onChange=${(event) => this.choose(event.target.value)}>
+      ${known.length > 0 && html`<div class="bar"><${Choice} label="Template" onChange=${(event) => this.choose(event.target)}>
         <option value="" selected=${!chosen}>none</option>${known.map((each, at) => html`<option value=${at} selected=${each.name === template.name}>${each.name}</option>`)}<//>
         ${chosen && html`<button type="button" onClick=${() => this.forget()}>Forget it</button>`}</div>`}
-      <div key=${version}><${Area} label="Body" name="data" rows="6" value=${template.data} hint=${template.why || "{n} is the number of the message, {now} the time, {uuid} a random id"} />
+      <div key=${version} onInput=${() => (this.edited = true)}><${Area} label="Body" name="data" rows="6" value=${template.data} hint=${template.why || "{n} is the number of the message, {now} the time, {uuid} a random id"} />
       <div class="checks"><${Check} label="The body is Base64" name="base64" checked=${template.base64} />
         <${Check} label="Fill in {n}, {now} and {uuid}" name="fill" checked=${template.fill} /></div>
       <${Area} label="Attributes" name="attributes" rows=${Math.min(8, Math.max(2, template.attributes.split("\n").length))} value=${template.attributes} hint='name=value, one a line; in "double quotes" as JSON writes it' />
       <div class="columns">
         <${Field} label="Ordering key" name="key" value=${template.key} />
         <${Field} label="Delay (seconds)" name="delay" type="number" min="0" step="any" value=${template.delay} />
-        <${Field} label="Lives for (seconds)" name="ttl" type="number" min="0" step="any" value=${template.ttl} />
+        <${Field} label="Lives for (seconds)" name="ttl" type="number" min="0" step="any" value=${template.ttl} hint="empty or 0: for ever" />
         <${Field} label="Name of the template" name="template" value=${template.name} hint=${saved ? `Kept as ${saved}` : "to keep this form in the browser"} />
-        <${Field} label="How many" name="times" type="number" min="1" max=${MOST} value="1" />
-        <${Field} label="A second at most" name="rate" type="number" min="0" step="any" hint="empty: as fast as it goes" />
+        <${Field} label="How many" name="times" type="number" min="1" max=${MOST} value=${template.times} />
+        <${Field} label="A second at most" name="rate" type="number" min="0" step="any" value=${template.rate} hint="empty: as fast as it goes" />
       </div></div>
       ${sent !== null && html`<p class="plan" role="status">${plural(sent, "message")} published so far.</p>`}
     <//>`;
