@@ -61,6 +61,8 @@ def test_a_project_can_be_chosen(page: Page, admin: Client) -> None:
     page.get_by_label("Project").select_option("other")
     expect(page).to_have_url(re.compile("project=other"))
     expect(page.locator("tbody a")).to_have_text(["elsewhere"])
+    page.goto("/#/topics?project=empty")
+    expect(page.get_by_label("Project")).to_have_value("empty")
 
 
 def test_what_is_made_goes_to_the_project_that_is_looked_at(page: Page, admin: Client) -> None:
@@ -158,6 +160,27 @@ def test_a_dialog_has_an_address(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_contain_text("Seek")
     page.keyboard.press("Escape")
     expect(page).to_have_url(re.compile("#/subscriptions/billing$"))
+
+
+def test_each_of_many_projects_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--memory", doors=("http",)) as server:
+        with Client(server.addresses["http"]) as admin:
+            names = [f"projects/proj{number:03}/topics/t{number}" for number in range(250)]
+            admin.post("/topology", {"topics": [{"name": name} for name in names]})
+        page = browser.new_page(base_url=f"http://{server.addresses['http']}")
+        page.goto("/#/topics?project=proj240")
+        project, rows = page.get_by_label("Project"), page.locator("tbody a")
+        expect(rows).to_have_text(["t240"])
+        expect(project).to_have_value("proj240")
+        project.fill("proj249")
+        project.press("Enter")
+        expect(rows).to_have_text(["t249"])
+        expect(project).to_have_value("proj249")
+        project.fill("")
+        project.press("Enter")
+        expect(rows).to_have_count(50)
+        expect(project).to_have_attribute("placeholder", "All 251 projects")
+        page.close()
 
 
 def test_thousands_of_rows_are_pages_of_fifty(browser: Browser, tmp_path: Path) -> None:

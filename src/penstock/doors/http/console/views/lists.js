@@ -14,12 +14,12 @@ import { isStuck } from "./picture.js";
 
 const ROWS = 50;
 const LONG = 24; // letters of a name that has a line of its own in a table
-const PROJECTS = 200; // to choose from; of more, those that are searched for by name
+const PROJECTS = 200; // to choose from; where there are more, a name can be typed
 
 class List extends View {
   async load(signal) {
     const { search = "", sort = "name", page = "", project = "" } = this.props.query;
-    const [found, { projects }] = await Promise.all([
+    const [found, projects] = await Promise.all([
       get(this.path, { search, sort, project, page_token: page, page_size: ROWS, recent: 60 }, signal),
       get("/projects", { page_size: PROJECTS }, signal),
     ]);
@@ -39,10 +39,7 @@ class List extends View {
       <div class="bar"><h1>${this.title}</h1>
         <${Segments} label="Columns" value=${names ? "names" : "traffic"} options=${[["traffic", "Traffic"], ["names", "Names"]]}
           onChoose=${(value) => refine({ show: value === "names" ? "names" : "" })} />
-        ${(projects.length > 1 || query.project) && html`<select aria-label="Project" value=${query.project ?? ""} onChange=${(event) => refine({ project: event.target.value, page: "" })}>
-          <option value="">All projects</option>
-          ${projects.map(({ project }) => html`<option value=${project} selected=${project === query.project}>${project}</option>`)}
-        </select>`}
+        ${(projects.total > 1 || query.project) && html`<${Projects} known=${projects} chosen=${query.project ?? ""} />`}
         <${Search} value=${query.search ?? ""} onSearch=${(search) => refine({ search, page: "" })} />
         ${live.canChange && html`<button type="button" class="primary" onClick=${() => refine({ do: "new" })}>${this.create}</button>`}
       </div>
@@ -65,6 +62,19 @@ class List extends View {
     const name = (client) => (row) => (row.names[client] ? html`<code class=${kind(client, row.names[client])}>${row.names[client]}</code> <${Copy} text=${row.names[client]} />` : html`<span class="quiet">cannot reach it</span>`);
     return [{ ...this.columns(usual)[0], narrow: true }, ...Object.entries(CLIENTS).map(([client, label]) => ({ label, wide: wide(client), stack: true, cell: name(client) }))];
   }
+}
+
+/** A choice of the project; where there are too many for one, a field that proposes the first of them. */
+function Projects({ known: { projects, total }, chosen }) {
+  const names = projects.map(({ project }) => project);
+  const choose = (event) => refine({ project: event.target.value.trim(), page: "" });
+  if (total > names.length) return html`<input key=${chosen} aria-label="Project" list="projects" defaultValue=${chosen} placeholder=${`All ${count(total)} projects`} onChange=${choose} />
+    <datalist id="projects">${names.map((name) => html`<option value=${name} />`)}</datalist>`;
+  if (chosen && !names.includes(chosen)) names.push(chosen); // nothing is in it
+  return html`<select aria-label="Project" value=${chosen} onChange=${choose}>
+    <option value="">All projects</option>
+    ${names.map((name) => html`<option value=${name} selected=${name === chosen}>${name}</option>`)}
+  </select>`;
 }
 
 const lastMinute = (what) => ({ label: "Last minute", minor: true, cell: (row) => html`<${Sparkline} values=${row.recent} label=${`${what} in the last minute`} />` });
