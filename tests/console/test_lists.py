@@ -125,10 +125,10 @@ def test_what_has_lost_its_topic_leads_nowhere(page: Page, admin: Client) -> Non
 
 
 def test_a_queue_is_among_the_queues_and_a_pause_ends_where_the_reader_is(page: Page, admin: Client) -> None:
-    admin.post("/queues", {"name": "placed"})
-    admin.post("/topics/placed/messages", {"messages": [{"data": "x"}] * 45})
-    admin.post("/subscriptions/placed/pull", {"max_messages": 45, "lease_seconds": 600})
-    page.goto(address("subscriptions", "placed"))
+    admin.post("/queues", {"name": "queued-here"})
+    admin.post("/topics/queued-here/messages", {"messages": [{"data": "x"}] * 45})
+    admin.post("/subscriptions/queued-here/pull", {"max_messages": 45, "lease_seconds": 600})
+    page.goto(address("subscriptions", "queued-here"))
     here = page.locator("nav [aria-current]")
     expect(here).to_have_text("Queues")
     offsets = page.get_by_role("table", name="Leases").locator("td:first-child")
