@@ -20,12 +20,12 @@ def backlogs(admin: Client, name: str) -> tuple[int, int]:
 
 def test_what_runs_and_what_is_new_comes_first(page: Page, admin: Client) -> None:
     """Also where more moves are over than a page of the API holds."""
-    make_dead_letters(admin, "many", 3)
+    make_dead_letters(admin, "first-in-line", 3)
     for _ in range(101):
-        over = admin.post("/moves", {"from": "many-dead-keep", "filter": 'attributes.kind = "none"'})["id"]
+        over = admin.post("/moves", {"from": "first-in-line-dead-keep", "filter": 'attributes.kind = "none"'})["id"]
         while admin.get(f"/moves/{over}")["state"] == "running":
             pass
-    slow = admin.post("/moves", {"from": "many-dead-keep", "rate": 0.001})["id"]
+    slow = admin.post("/moves", {"from": "first-in-line-dead-keep", "rate": 0.001})["id"]
     page.goto("/#/moves")
     rows = page.locator("tbody tr")
     expect(rows.first).to_contain_text("running")
