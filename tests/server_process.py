@@ -52,9 +52,10 @@ class ServerProcess:
         self._ports |= ports or {}
         self.start()
 
-    def start(self, **ports: str) -> None:
-        """Also anew, on the ports it had; `ports`: others, by door."""
+    def start(self, arguments: Sequence[str] | None = None, **ports: str) -> None:
+        """Also anew, on the ports it had; `ports`: others, by door; `arguments`: others than it began with."""
         self._ports |= ports
+        self._arguments = self._arguments if arguments is None else tuple(arguments)
         self.ready_file = self.folder / f"ready-{os.urandom(4).hex()}.json"
         flags = [f"--{door}-port={port}" for door, port in self._ports.items()]
         with (self.folder / "log.txt").open("ab") as log:

@@ -13,6 +13,13 @@ from tests.console.conftest import BOXES
 from tests.console.pictures import keep
 from tests.server_process import ServerProcess
 
+NEXT_SAMPLE = """async () => {
+  const { live } = await import('/console/lib/live.js');
+  const told = new Promise((resolve) => live.on('sample', resolve));
+  const late = new Promise((resolve) => setTimeout(resolve, 10_000, null));
+  const sample = await Promise.race([told, late]);
+  return sample !== null && Date.parse(sample.at) > Date.parse(live.server.started_at);
+}"""  # whether one comes
 NO_ANSWER = re.compile(r"^The server has not answered since \d\d:\d\d:\d\d; trying again\.$")
 
 
@@ -102,3 +109,23 @@ def test_a_refusal_to_listen_is_told_in_the_words_of_the_server(page: Page) -> N
     page.route("**/admin/v1/events", lambda route: route.fulfill(status=429, body=refusal))
     page.goto("/#/moves")
     expect(page.get_by_role("alert")).to_have_text("Too many programs listen to events; trying again.")
+
+
+def test_only_a_tab_that_has_the_stream_passes_it_on(browser: Browser, tmp_path: Path) -> None:
+    """One whose token is no longer taken knows the last sample of the server before: nobody follows it."""
+    tokens = ("first-token-of-two", "second-token-of-two")
+    flags = [f"--http-token={token}" for token in tokens]
+    with ServerProcess(tmp_path, *flags, "--memory", doors=("http",)) as server:
+        context = browser.new_context(base_url=f"http://{server.addresses['http']}")
+        pages = refused, live = [context.new_page() for _ in range(2)]
+        for page, token in zip(pages, tokens, strict=True):
+            page.add_init_script(f"sessionStorage.setItem('penstock-token', '{token}')")
+            page.goto("/#/overview")
+            expect(page.locator(".connection")).to_have_text("live")
+        assert live.evaluate(NEXT_SAMPLE)
+        server.kill()
+        server.start(arguments=(flags[1], "--memory"))
+        expect(refused.locator(".connection")).to_have_text("refused")
+        expect(live.get_by_text("The server was started anew")).to_be_visible()
+        assert live.evaluate(NEXT_SAMPLE), "of the server that runs now"
+        context.close()

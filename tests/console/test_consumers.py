@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from penstock.admin.client import Client
 from penstock.text import Client as TextClient
-from tests.console.actions import address, make_topic
+from tests.console.actions import address, make_topic, submit
 from tests.console.pictures import keep
 from tests.server_process import SECONDS, ServerProcess
 
@@ -106,3 +106,24 @@ def test_the_charts_of_a_quiet_subscription_tell_what_waits_while_others_are_bus
     finally:
         over.set()
         busy.join()
+
+
+def test_an_address_of_a_dialog_that_is_not_offered_opens_none(page: Page, admin: Client) -> None:
+    make_topic(admin, "offered", [], "offered-sub")
+    page.goto(address("subscriptions", "offered-sub", "?do=publish"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Subscription offered-sub")
+    admin.delete("/topics/offered")
+    page.goto(address("subscriptions", "offered-sub", "?do=purge"))
+    expect(page.get_by_text("was deleted: nothing is delivered any more")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_queue_whose_topic_is_deleted_meanwhile_keeps_what_is_typed(page: Page, admin: Client) -> None:
+    admin.post("/queues", {"name": "typed-in"})
+    page.goto(address("subscriptions", "typed-in", "?do=publish"))
+    page.get_by_label("Body", exact=True).fill("half a message")
+    admin.delete("/topics/typed-in")
+    expect(page.get_by_text("was deleted: nothing is delivered any more")).to_be_attached()
+    expect(page.get_by_label("Body", exact=True)).to_have_value("half a message")
+    submit(page, "Publish")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Topic not found")

@@ -249,6 +249,21 @@ def test_what_is_gone_is_not_offered(page: Page, admin: Client) -> None:
     expect(offsets).to_have_text(["4"])
 
 
+def test_what_was_found_in_a_topic_that_is_gone_goes_with_it(page: Page, admin: Client) -> None:
+    make_topic(admin, "searched", [{"data": f"hit {each}"} for each in range(5)])
+    page.goto(address("topics", "searched", "/messages?text=hit&all=yes&open=1"))
+    expect(page.get_by_text("5 messages found")).to_be_visible()
+    expect(page.get_by_role("article")).to_be_visible()
+    page.keyboard.press("p")
+    expect(page.locator(".connection")).to_have_text("paused")
+    admin.delete("/topics/searched")
+    make_topic(admin, "searched", [{"data": f"new {each}"} for each in range(3)])
+    page.keyboard.press("p")
+    expect(page.get_by_text("0 messages found")).to_be_visible()
+    expect(page.locator(".message")).to_have_count(0)
+    expect(page.get_by_role("article")).to_have_count(0)
+
+
 def test_a_topic_that_is_not_there_is_asked_for_less_often(page: Page, admin: Client) -> None:
     make_topic(admin, "vanished", [{"data": "x"}])
     page.clock.install()

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from penstock.admin.client import Client, path_of
-from tests.console.actions import make_dead_letters
+from tests.console.actions import make_dead_letters, make_topic
 from tests.console.conftest import at_work
 from tests.console.test_format import call
 from tests.server_process import ServerProcess
@@ -129,6 +129,17 @@ def test_which_subscriptions_are_in_the_picture(page: Page) -> None:
     assert chosen(busy, stuck) == ["b0", "b1", "b2", "b3", "b4", "s0", "s1", "s2", "s3", "s4"]
     assert chosen([*busy[:2], *idle], stuck) == ["b0", "b1", *(f"s{n}" for n in range(8))]
     assert chosen(busy[:2] + idle, idle) == ["b0", "b1", *(f"i{n}" for n in range(8))]
+
+
+def test_what_is_stuck_is_not_hidden_by_what_is_delayed(page: Page, server: ServerProcess) -> None:
+    with Client(server.addresses["http"]) as admin:
+        for number in range(12):
+            make_topic(admin, f"delayed-{number}", [{"data": "x", "delay_seconds": 600}], f"delayed-{number}-sub")
+        make_topic(admin, "young", [{"data": "x"}], "young-sub")
+        names = [each["id"] for each in admin.get("/subscriptions", sort="-due", page_size=1000)["subscriptions"]]
+        assert names.index("young-sub") < min(names.index(f"delayed-{number}-sub") for number in range(12))
+    with page.expect_response(lambda answer: "/subscriptions?sort=-due" in answer.url):
+        page.goto("/#/overview")
 
 
 def test_a_store_without_room_is_told(page: Page) -> None:

@@ -113,16 +113,20 @@ def test_files_outside_the_console_are_not_served(server: ServerProcess) -> None
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [
-        ({}, "html"),
-        ({"Accept": "*/*"}, "html"),
-        ({"Accept": "text/plain"}, "plain"),
-        ({"Accept": "text/plain, */*;q=0.1"}, "plain"),
+        (None, "html"),
+        ("*/*", "html"),
+        ("text/*", "html"),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "html"),
+        ("text/plain;q=0, */*", "html"),
+        ("text/plain", "plain"),
+        ("text/plain, */*;q=0.1", "plain"),
+        ("text/html;q=0, text/plain", "plain"),
     ],
 )
 def test_the_first_page_says_what_there_is_also_without_scripts(
-    server: ServerProcess, accept: dict[str, str], kind: str
+    server: ServerProcess, accept: str | None, kind: str
 ) -> None:
-    status, headers, body = headers_of(server, "/", **accept)
+    status, headers, body = headers_of(server, "/", **({} if accept is None else {"Accept": accept}))
     assert (status, headers["content-type"]) == (200, f"text/{kind}; charset=utf-8")
     assert b"/metrics" in body
     assert "Accept" in headers["vary"]
@@ -133,7 +137,23 @@ def test_a_file_that_is_known_is_not_sent_again(server: ServerProcess) -> None:
     _, headers, body = headers_of(server, "/console/main.js", Accept_Encoding="gzip")
     assert headers["content-encoding"] == "gzip"
     assert gzip.decompress(body) == (FOLDER / "main.js").read_bytes()
-    assert headers_of(server, "/console/main.js", If_None_Match=headers["etag"])[0] == 304
+    tag = headers["etag"]
+    for given in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
+        assert headers_of(server, "/console/main.js", If_None_Match=given)[0] == 304
+    for given in ('"other"', ""):
+        assert headers_of(server, "/console/main.js", If_None_Match=given)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "packed"),
+    [
+        *((given, True) for given in ("gzip", "GZIP, br", "*", "gzip;q=0.5")),
+        *((given, False) for given in ("", "br", "gzip;q=0", "gzip;q=0, *", "gzip;q=x")),
+    ],
+)
+def test_a_file_is_packed_for_those_who_take_that(server: ServerProcess, given: str, packed: bool) -> None:
+    _, headers, _ = headers_of(server, "/console/main.js", Accept_Encoding=given)
+    assert ("content-encoding" in headers) == packed
 
 
 def test_what_is_vendored_is_as_its_package_has_it() -> None:

@@ -78,36 +78,56 @@ class Stories:
 
     def of(self, topic_name: str, first: int, until: int) -> Story:
         """Of the messages with first <= offset < until."""
-        engine = self._engine
-        with engine.lock:
-            topic = engine.broker.state.topic(topic_name)
-            names = {number: each.name for number, each in topic.readers.items()}
-            kept, since = list(self._facts), self._known_since
-        found: dict[int, list[Happening]] = {offset: [] for offset in range(first, until)}
-        moved: set[tuple[int, int]] = set()  # subscription and offset
+        with self._engine.lock:
+            topic = self._engine.broker.state.topic(topic_name)
+            kept, since, telling = list(self._facts), self._known_since, _Telling(self._engine, topic, first, until)
         for fact in kept:
-            if type(fact) is f.Published:
-                source = parse_move_producer(fact.producer) if fact.producer else None
-                if fact.topic == topic.number:
-                    origin = self._origin(*source) if source else ""
-                    for offset in range(max(first, fact.first), min(until, fact.first + fact.total)):
-                        found[offset].append(Happening(fact.at, "published", "", other=origin))
-                if source and source[0] == topic.identity and first <= fact.sequence < until:
-                    moved.add((source[1], fact.sequence))
-                    self._tell_moved(found[fact.sequence], fact, names.get(source[1], ""))
-            elif fact.subscription not in names:
-                continue
-            elif type(fact) is f.Sought:
-                for offset, happenings in found.items():
-                    _tell_sought(happenings, fact, offset, names[fact.subscription])
+            telling.take(fact)
+        return Story(telling.found, since)
+
+
+class _Telling:
+    """The happenings of some messages of a topic, from all facts in their order."""
+
+    def __init__(self, engine: Engine, topic: Topic, first: int, until: int) -> None:
+        self._engine = engine
+        self._topic = topic
+        self._readers = dict(topic.readers)
+        self._first, self._until = first, until
+        self._moved: set[tuple[int, int]] = set()  # subscription and offset
+        self._published: f.Published | None = None  # the last: that of a dead letter comes right before it is removed
+        self.found: dict[int, list[Happening]] = {offset: [] for offset in range(first, until)}
+
+    def take(self, fact: Any) -> None:
+        if type(fact) is f.Published:
+            self._take_published(fact)
+            return
+        if type(fact) is f.Removed and fact.reason == "dead-letter":
+            self._tell_arrived(fact.subscription)
+        subscription = self._readers.get(fact.subscription)
+        if subscription is None:
+            return
+        if type(fact) is f.Sought:
+            for offset, happenings in self.found.items():
+                _tell_sought(happenings, fact, offset, subscription)
+            return
+        for place in _places(fact.offsets, self._first, self._until):
+            offset = fact.offsets[place]
+            if type(fact) is f.Acked and (subscription.number, offset) in self._moved:
+                self._moved.remove((subscription.number, offset))  # by the move; a later one is another's
             else:
-                for place in _places(fact.offsets, first, until):
-                    key = fact.subscription, fact.offsets[place]
-                    if type(fact) is f.Acked and key in moved:
-                        moved.remove(key)  # by the move; a later one is another's
-                    else:
-                        found[key[1]].append(self._happening(fact, place, names[key[0]]))
-        return Story(found, since)
+                self.found[offset].append(self._happening(fact, place, subscription.name))
+
+    def _take_published(self, fact: f.Published) -> None:
+        self._published = fact
+        source = parse_move_producer(fact.producer) if fact.producer else None
+        if fact.topic == self._topic.number:
+            origin = self._origin(*source) if source else ""
+            for offset in range(max(self._first, fact.first), min(self._until, fact.first + fact.total)):
+                self.found[offset].append(Happening(fact.at, "published", "", other=origin))
+        if source and source[0] == self._topic.identity and self._first <= fact.sequence < self._until:
+            self._moved.add((source[1], fact.sequence))
+            self._tell_moved(self.found[fact.sequence], fact, self._readers.get(source[1]))
 
     def _origin(self, identity: str, subscription: int) -> str:
         """What a move took it from: a subscription, or the topic where it was made for the move and is gone."""
@@ -116,11 +136,25 @@ class Stories:
         known = known or next((each for each in state.topics.values() if each.identity == identity), None)
         return known.name if known is not None else ""
 
-    def _tell_moved(self, happenings: list[Happening], fact: f.Published, name: str) -> None:
+    def _tell_moved(self, happenings: list[Happening], fact: f.Published, subscription: Subscription | None) -> None:
+        name = subscription.name if subscription is not None else ""
         if happenings and happenings[-1][1:3] == ("delivered", name):
             happenings.pop()  # to the move itself
-        topic = self._engine.broker.state.topics.get(fact.topic)
-        happenings.append(Happening(fact.at, "moved", name, other=topic.name if topic is not None else ""))
+        happenings.append(Happening(fact.at, "moved", name, other=self._destination()))
+
+    def _tell_arrived(self, subscription: int) -> None:
+        """What was published just now are dead letters of a subscription."""
+        known, fact = self._engine.broker.state.subscriptions.get(subscription), self._published
+        if known is None or fact is None or fact.topic != self._topic.number:
+            return
+        for offset in range(max(self._first, fact.first), min(self._until, fact.first + fact.total)):
+            self.found[offset][0] = self.found[offset][0]._replace(other=known.name)
+
+    def _destination(self) -> str:
+        """The topic of what was published last."""
+        fact = self._published
+        topic = self._engine.broker.state.topics.get(fact.topic) if fact is not None else None
+        return topic.name if topic is not None else ""
 
     def _happening(self, fact: Any, place: int, name: str) -> Happening:
         if type(fact) is f.Delivered:
@@ -133,19 +167,24 @@ class Stories:
             due = fact.dues[place] if fact.dues else 0
             return Happening(fact.at, kind, name, None, due)
         if type(fact) is f.Removed:
-            subscription = self._engine.broker.state.subscriptions.get(fact.subscription)
-            letters = subscription.options.dead_letter_topic if subscription is not None else ""
-            return Happening(fact.at, fact.reason, name, other=letters if fact.reason == "dead-letter" else "")
+            is_dead_letter = fact.reason == "dead-letter"
+            return Happening(fact.at, fact.reason, name, other=self._destination() if is_dead_letter else "")
         if type(fact) is f.Delayed:
             return Happening(fact.at, "delayed", name, None, fact.dues[place])
         return Happening(getattr(fact, "at", 0), "acked" if type(fact) is f.Acked else "held", name)
 
 
-def _tell_sought(happenings: list[Happening], fact: f.Sought, offset: int, name: str) -> None:
+def _tell_sought(happenings: list[Happening], fact: f.Sought, offset: int, subscription: Subscription) -> None:
     """What a seek, a purge or a snapshot made of a message, where that is another thing than before."""
+    name = subscription.name
     before = next((each.kind for each in reversed(happenings) if each.subscription == name), "")
     skipped = offset < fact.cursor or any(first <= offset < until for first, until in fact.skips)
-    if happenings and (before not in _SETTLED if skipped else before not in ("", "sought")):
+    if not before:  # it waited there, as far as is known: the filter may not take it, or the subscription came later
+        changed = skipped and bool(happenings) and not subscription.accepts
+        changed = changed and subscription.created_at <= happenings[0].at
+    else:
+        changed = before not in _SETTLED if skipped else before != "sought"
+    if changed:
         happenings.append(Happening(fact.at, "skipped" if skipped else "sought", name))
 
 

@@ -52,6 +52,36 @@ def test_a_seek_and_a_purge_are_part_of_a_story(queue: MessageQueue) -> None:
     assert [kinds(kept, offset).count("sought") for offset in range(3)] == [1] * 3
 
 
+def test_a_seek_of_a_subscription_that_never_had_a_message_is_no_part_of_its_story(queue: MessageQueue) -> None:
+    kept = Stories(queue.engine)
+    queue.publish("topic", [b"a"])
+    queue.engine.clock.advance(1)
+    queue.register_subscription("later", "topic")
+    queue.register_subscription("choosy", "topic", filter="attributes:kind")
+    for name in ("later", "choosy"):
+        queue.purge(name)
+    assert kinds(kept, 0) == ["published"]
+
+
+def test_a_dead_letter_is_told_where_it_went_and_where_it_came_from(queue: MessageQueue) -> None:
+    kept = Stories(queue.engine)
+    for name in ("dead", "other"):
+        queue.register_topic(name)
+        queue.register_subscription(f"{name}-look", name)
+    policy = {"dead_letter_topic": "dead", "max_delivery_attempts": 1}
+    queue.register_subscription("strict", "topic", dead_letter_policy=policy)
+    queue.publish("other", [b"x"])
+    queue.publish("topic", [b"a", b"b"])
+    queue.nack_many([each.receipt for each in queue.lease("strict", 2)])
+    for offset in (0, 1):
+        last = kept.of("topic", offset, offset + 1).happenings[offset][-1]
+        assert (last.kind, last.subscription, last.other) == ("dead-letter", "strict", "dead")
+        [copy] = kept.of("dead", offset, offset + 1).happenings[offset]
+        assert (copy.kind, copy.other) == ("published", "strict")
+    [plain] = kept.of("other", 0, 1).happenings[0]
+    assert (plain.kind, plain.other) == ("published", "")
+
+
 def test_old_things_are_forgotten_and_that_is_known(queue: MessageQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stories, "KEPT", 3)
     kept = Stories(queue.engine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from functools import cached_property
 from importlib.resources import files
 from typing import NamedTuple
@@ -20,6 +21,7 @@ _TYPES = {
     "mjs": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
+_QUALITY = re.compile(r"[01](\.\d{0,3})?")
 _FOLDERS = ("", "lib", "parts", "vendor", "views")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -33,6 +35,17 @@ _SAFE = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
+
+
+def preference(header: str, kind: str) -> float:
+    """How much a client wants something, from 0 to 1, by what it names most exactly (RFC 9110, section 12.5)."""
+    wanted: dict[str, float] = {}
+    for part in header.lower().split(","):
+        name, *parameters = [each.strip() for each in part.split(";")]
+        given = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        wanted[name] = float(given) if _QUALITY.fullmatch(given) else 0.0
+    group = kind.partition("/")[0] + "/*"
+    return next((wanted[name] for name in (kind, group, "*/*", "*") if name in wanted), 0.0)
 
 
 class Page(NamedTuple):
@@ -49,10 +62,11 @@ class Pages:
         if page is None:
             return error_response(404, "The console has no such file.")
         headers = [("ETag", page.tag), ("Cache-Control", "no-cache"), ("Vary", "Accept, Accept-Encoding"), *_SAFE]
-        if request.header("if-none-match") == page.tag:
+        known = [each.strip() for each in request.header("if-none-match").split(",")]
+        if page.tag in known or page.tag.removeprefix("W/") in known or known == ["*"]:
             return Response(304, headers)
         headers.append(("Content-Type", page.kind))
-        if "gzip" not in request.header("accept-encoding"):
+        if not preference(request.header("accept-encoding"), "gzip"):
             return Response(200, headers, page.body)
         return Response(200, [*headers, ("Content-Encoding", "gzip")], page.packed)
 
@@ -66,7 +80,7 @@ class Pages:
                 kind = _TYPES.get(each.name.rpartition(".")[2])
                 if kind is not None and each.is_file():
                     body = each.read_bytes()
-                    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+                    tag = f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'
                     name = f"{folder}/{each.name}" if folder else each.name
                     found[name] = Page(kind, body, gzip.compress(body, mtime=0), tag)
         return found

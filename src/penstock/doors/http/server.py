@@ -18,7 +18,7 @@ from penstock.doors.http.errors import JSON, error_response, response_to
 from penstock.doors.http.metrics import CONTENT_TYPE, render
 from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.pages import BASE as CONSOLE
-from penstock.doors.http.pages import INDEX, Pages
+from penstock.doors.http.pages import INDEX, Pages, preference
 from penstock.doors.http.process import process_statistics
 from penstock.doors.port import Condition, join_address
 from penstock.engine.port import SubscriptionMetadata
@@ -50,7 +50,8 @@ In a browser, this address is the console.
 
 
 def _takes_html(accept: str) -> bool:
-    return not accept or "text/html" in accept or ("*/*" in accept and "text/plain" not in accept)
+    html = preference(accept or "*/*", "text/html")
+    return html > 0 and html >= preference(accept, "text/plain")
 
 
 class HttpDoor:

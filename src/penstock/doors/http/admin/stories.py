@@ -49,7 +49,9 @@ class StoryEvent(msgspec.Struct):
     ] = None
 
 
-Complete = Annotated[bool, msgspec.Meta(description="It begins with its publish: nothing of it is missing.")]
+Complete = Annotated[
+    bool, msgspec.Meta(description="It begins with its publish, and subscriptions that are there are told of in full.")
+]
 
 
 class StoryRecord(msgspec.Struct):

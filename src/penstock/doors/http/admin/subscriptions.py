@@ -29,7 +29,7 @@ Options = Annotated[dict[str, Any], msgspec.Meta(description="By the names that 
 
 
 Order = (
-    Literal["name", "-name", "backlog", "-backlog", "in_flight", "-in_flight", "oldest", "-oldest"]
+    Literal["name", "-name", "backlog", "-backlog", "in_flight", "-in_flight", "oldest", "-oldest", "due", "-due"]
     | Literal["rate", "-rate", "acks", "-acks", "dead_letters", "-dead_letters"]
 )
 _SAME = (
@@ -141,6 +141,7 @@ async def sorted_page(
         "backlog": lambda name: (counted[name].backlog_messages, name),
         "in_flight": lambda name: (counted[name].in_flight_messages, name),
         "oldest": lambda name: (counted[name].oldest_unacked_age_seconds, name),
+        "due": lambda name: (counted[name].due_age_seconds, name),
         "dead_letters": lambda name: (counted[name].dead_lettered, name),
         "topic": lambda name: (counted[name].topic, name),
     }

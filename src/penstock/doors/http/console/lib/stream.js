@@ -53,8 +53,9 @@ async function* own(signal) {
   const mine = new AbortController();
   signal.addEventListener("abort", () => mine.abort());
   let last = null;
+  let heardAt = 0;
   channel.onmessage = ({ data }) => {
-    if (data.asks && last) channel.postMessage({ number, event: last });
+    if (data.asks && Date.now() - heardAt < SILENT) channel.postMessage({ number, event: last });
     if (data.number < number) mine.abort();
   };
   const over = () => channel.postMessage({ over: true });
@@ -62,6 +63,7 @@ async function* own(signal) {
   try {
     for await (const event of events("/events", {}, mine.signal)) {
       if (event.kind === "sample" || !last) last = event;
+      heardAt = Date.now();
       channel.postMessage({ number, event });
       yield event;
     }
@@ -70,6 +72,7 @@ async function* own(signal) {
     yield { kind: "handed over", data: {}, passed: true };
   } finally {
     removeEventListener("pagehide", over);
+    channel.onmessage = null; // who has no stream says nothing of it
     if (!mine.signal.aborted) over();
   }
 }

@@ -31,6 +31,11 @@ export class Dialog extends Component {
     if (steps() < open.length) history.pushState({ dialogs: open.length }, ""); // after a reload it is there
   }
 
+  /** Its button is gone with the work: without this the next Enter would be for the page. */
+  componentDidUpdate(_, before) {
+    if (this.state.done && !before.done) this.form.current.querySelector(".buttons > :last-child").focus();
+  }
+
   componentWillUnmount() {
     this.leave();
   }

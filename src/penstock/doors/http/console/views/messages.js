@@ -27,6 +27,8 @@ const isDescending = ({ from, at, order }) => (order || (from || at ? "asc" : "d
 /** What the list shows, without the message that is open beside it. */
 const wanted = ({ open, as, do: dialog, ...rest }) => JSON.stringify(rest);
 
+const isSame = (topic, before) => topic.created_at === before.created_at && topic.next_offset >= before.next_offset;
+
 /**
  * The order of the rows stays what it was on the way to older and newer ones: that of the first page, ascending where a
  * beginning was given. A page that the server reads the other way round is turned, and its address says so (`order`).
@@ -38,6 +40,8 @@ export class Messages extends View {
   async load(signal) {
     const here = path("topics", this.props.name);
     const [topic, answer] = await Promise.all([get(here, {}, signal), this.page(`${here}/messages`, signal)]);
+    const before = this.state.data?.topic;
+    if (before && !this.gone && !isSame(topic, before)) this.another();
     return { topic, ...answer };
   }
 
@@ -81,8 +85,8 @@ export class Messages extends View {
       const topic = await get(path("topics", this.props.name));
       const { topic: before } = this.state.data;
       if (this.gone) return;
-      if (topic.created_at === before.created_at && topic.next_offset >= before.next_offset) this.setState(({ data }) => ({ data: { ...data, topic }, error: null }));
-      else if (!this.props.query.do) this.another();
+      if (isSame(topic, before)) this.setState(({ data }) => ({ data: { ...data, topic }, error: null }));
+      else if (!this.props.query.do) this.reload();
     } catch (error) {
       if (error.status === 404) this.due = performance.now() + FOLLOW_GONE;
       if (error.status === 404) this.setState({ error });
@@ -93,16 +97,20 @@ export class Messages extends View {
 
   /** The topic was deleted and made again: its offsets begin anew, so nothing that is shown is there any more. */
   another() {
-    refine({ open: "" });
-    this.anew();
+    refine({ open: "", do: "" });
+    this.searchAnew();
   }
 
   /** What the address asks for. */
   anew() {
+    this.searchAnew();
+    this.reload();
+  }
+
+  searchAnew() {
     this.search?.abort();
     this.search = null; // what it found is not drawn any more
     this.setState({ searching: false, found: null, refused: null, broken: null });
-    this.reload();
     if (this.props.query.all) this.searchAll();
   }
 

@@ -59,7 +59,7 @@ export class Overview extends View {
   /** Who waits longest changes slowly, and the server has to look at every subscription for it. */
   async oldest(signal) {
     if (!this.looked || performance.now() - this.looked.at > OLDEST_EVERY) {
-      this.looked = { at: performance.now(), found: await get("/subscriptions", { sort: "-oldest", page_size: SHOWN }, signal) };
+      this.looked = { at: performance.now(), found: await get("/subscriptions", { sort: "-due", page_size: SHOWN }, signal) };
     }
     return this.looked.found;
   }
@@ -78,7 +78,7 @@ export class Overview extends View {
       <div class="panel"><h2>Flow</h2>
         ${topics.total ? html`<${Flow} ...${flow} />
           <p class="quiet small">The mean of ten seconds. ${flow.cut && html`The busiest of ${count(topics.total)} <a href=${format(["topics"], { sort: "-rate" })}>topics</a> and ${count(busy.total)} <a href=${format(["subscriptions"], { sort: "-rate" })}>subscriptions</a>. `}
-          ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong> <a href=${format(["subscriptions"], { sort: "-oldest" })}>All by age</a>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
+          ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong> <a href=${format(["subscriptions"], { sort: "-due" })}>All of them</a>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
         : html`<p class="empty">There are no topics yet. A publisher makes one, or <a href=${format(["topics"], { do: "new" })}>you do</a>.</p>`}
       </div>
       ${this.throughDoors(data, server)}
@@ -98,7 +98,7 @@ export class Overview extends View {
     });
     const cell = (field) => (row) => rate(row[field] ?? 0);
     return html`<${Table} label="Rates through each door" rows=${rows} compact columns=${[
-      { label: "Door", cell: (row) => (row.name === "all" ? html`<strong>All</strong>` : row.name) },
+      { label: "Door", cell: (row) => (row.name === "all" ? html`<strong title="As the broker counts: what it moves to a dead letter topic is published once more, and not returned">All</strong>` : row.name) },
       { label: "Published", number: true, cell: cell("messages_in") },
       { label: "Delivered", number: true, cell: cell("messages_out") },
       { label: "Acked", number: true, cell: cell("acks") },

@@ -151,9 +151,11 @@ export class Publish extends Component {
     this.setState({ known: templates(), template, version: this.state.version + 1, saved: "" });
   }
 
+  /** The form stays as it is. */
   forget() {
-    keep(templates().filter((each) => each.name !== this.state.template.name));
-    this.fillWith(EMPTY);
+    const { template } = this.state;
+    keep(templates().filter((each) => each.name !== template.name));
+    this.setState({ known: templates(), template: { ...template, name: "" }, saved: "" });
   }
 
   render({ topic, onClose }, { template, known, sent, saved, version }) {

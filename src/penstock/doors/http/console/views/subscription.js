@@ -110,13 +110,15 @@ export class Subscription extends View {
       this.open(null);
       this.reload();
     };
-    switch (live.canChange ? this.props.query.do : "") {
+    this.queue = topic ?? this.queue; // who writes a message keeps what is typed, also where the topic was just deleted
+    const { do: wanted } = this.props.query;
+    switch (live.canChange && (!subscription.detached || ["delete", "publish", "seek"].includes(wanted)) ? wanted : "") {
       case "seek":
         return html`<${Seek} subscription=${subscription} onClose=${close} />`;
       case "redrive":
         return html`<${Redrive} title=${`Move what waits in ${subscription.id}`} from=${subscription.name} waiting=${subscription.backlog_messages} onClose=${close} />`;
       case "publish":
-        return html`<${Publish} topic=${topic} onClose=${close} />`;
+        return this.queue && html`<${Publish} topic=${this.queue} onClose=${close} />`;
       case "snapshot":
         return html`<${CreateSnapshot} subscription=${subscription.name} onClose=${close} />`;
       case "change":
