@@ -62,9 +62,11 @@ async function* own(signal) {
   addEventListener("pagehide", over);
   try {
     for await (const event of events("/events", {}, mine.signal)) {
-      if (event.kind === "sample" || !last) last = event;
       heardAt = Date.now();
-      channel.postMessage({ number, event });
+      if (event.kind === "sample" || !last) {
+        last = event; // nothing else is passed on: a notice is for those who may change the server
+        channel.postMessage({ number, event });
+      }
       yield event;
     }
   } catch (error) {
