@@ -88,8 +88,9 @@ export class Messages extends View {
       if (isSame(topic, before)) this.setState(({ data }) => ({ data: { ...data, topic }, error: null }));
       else if (!this.props.query.do) this.reload();
     } catch (error) {
-      if (error.status === 404) this.due = performance.now() + FOLLOW_GONE;
-      if (error.status === 404) this.setState({ error });
+      if (error.status !== 404) return;
+      this.due = performance.now() + FOLLOW_GONE;
+      this.setState({ error });
     } finally {
       this.following = false;
     }
