@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,9 +17,10 @@ import pyarrow.flight as flight
 import pytest
 import trustme
 
-from tests.doors.flight.flight_server import FlightServer, Refused, messages, talking, until
+from tests.doors.flight.flight_server import Client, FlightServer, Refused, messages, talking, until
 from tests.server_process import SECONDS, refused
 
+WINDOW_UPDATE = bytes([0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1])  # a frame of HTTP/2: one byte more may be sent
 OTHERS_CLOSED = ("--pubsub-port=off", "--azure-port=off", "--text-port=off", "--http-port=off")
 
 
@@ -136,18 +138,73 @@ def test_a_fixed_port_is_taken_again_after_a_restart(folder: Path) -> None:
             assert client.get(topic="again", first=0, until=5).num_rows == 5
 
 
-def test_streams_are_finished_before_the_server_stops(folder: Path) -> None:
-    with FlightServer(folder, "--data", str(folder / "data")) as server, talking(server) as client:
+@pytest.mark.parametrize("comes_first", [True, False], ids=["before the reader process", "after it"])
+def test_streams_are_finished_before_the_server_stops(folder: Path, *, comes_first: bool) -> None:
+    """A client on a slow link has what was on its way to it when the server had written its last byte."""
+    with FlightServer(folder, "--data", str(folder / "data")) as server, ThreadPoolExecutor(1) as pool:
+        if not comes_first:
+            server.reader()
+        link = Link(server.place("flight"), stops_at=19_700_000)
+        client = Client(link.address)
         client.act("topic.ensure", topic="long")
         body = pa.record_batch({"data": pa.array([b"x" * 20_000] * 250, pa.binary())})
-        client.put({"topic": "long"}, [body] * 8)
-        reader = client.scan(topic="long", first=0, until=2000)
+        client.put({"topic": "long"}, [body] * 4)
+        reader, process = client.scan(topic="long", first=0, until=1000), server.reader()
         rows = reader.read_chunk().data.num_rows
         server.process.send_signal(signal.SIGTERM)
         until(lambda: "stopping" in server.log(), "the end")
-        rows += sum(chunk.data.num_rows for chunk in reader)
-        assert rows == 2000
+        others = pool.submit(lambda: sum(chunk.data.num_rows for chunk in reader))
+        assert link.stopped.wait(SECONDS)
+        psutil.wait_procs([process], timeout=0.5)  # it has time to go too early
+        link.goes_on.set()
+        assert rows + others.result() == 1000
         assert server.wait() == 0
+        assert "did not finish" not in server.log()
+
+
+class Link:
+    """Carries one client to a place, and stops once, both ways, after so many bytes of answers."""
+
+    def __init__(self, place: tuple[str, int], *, stops_at: int) -> None:
+        self._place, self._stops_at = place, stops_at
+        self.stopped, self.goes_on = threading.Event(), threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        with self._listener, self._listener.accept()[0] as client, socket.socket() as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # what is on its way is with its sender
+            server.connect(self._place)
+            requests = threading.Thread(target=self._carry, args=(client, server), daemon=True)
+            requests.start()
+            self._carry(server, client, answers=True)
+            requests.join(SECONDS)
+
+    def _carry(self, source: socket.socket, target: socket.socket, *, answers: bool = False) -> None:
+        with suppress(OSError):
+            carried = 0
+            while piece := source.recv(1 << 16):
+                carried += len(piece)
+                if answers and carried >= self._stops_at and not self.stopped.is_set():
+                    self.stopped.set()
+                    self.goes_on.wait(SECONDS)
+                    source.sendall(WINDOW_UPDATE)  # a client that reads says so
+                if self.stopped.is_set():
+                    self.goes_on.wait(SECONDS)
+                target.sendall(piece)
+            target.shutdown(socket.SHUT_WR)
+
+
+def test_scans_that_were_broken_off_do_not_hold_up_the_end(folder: Path) -> None:
+    with FlightServer(folder, "--memory") as server, talking(server) as client:
+        client.fill("left", 50_000, per_batch=10_000)
+        for chunks in (0, 1):
+            reader = client.scan(topic="left", first=0, until=50_000)
+            for _ in range(chunks):
+                reader.read_chunk()
+            reader.cancel()
+        assert server.stop() == 0
         assert "did not finish" not in server.log()
 
 

@@ -34,7 +34,7 @@ NICENESS = 5  # where processors are short, the broker goes before the scans
 def run(own: socket.socket) -> None:
     # These imports take long; until they are done the server listens in our place.
     from penstock.assembly import open_log_reader
-    from penstock.doors.flight.service import FlightService, Tokens
+    from penstock.doors.flight.service import FlightService
 
     notices: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # of the server: `hello`, then `stop`
     link = ReaderEnd(own, noticed=notices.put, ended=lambda: os._exit(0))
@@ -53,7 +53,6 @@ def run(own: socket.socket) -> None:
             log,
             requests,
             tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
-            middleware={"tokens": Tokens(hello.tokens, log, requests)} if hello.tokens else None,
         )
     except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
         log.error("cannot serve on %s port %d: %s", hello.host, hello.port, where(error))
@@ -63,8 +62,7 @@ def run(own: socket.socket) -> None:
     link.send("open", b"", 0)
     service.staging.finish(hello.unfinished)
     notices.get()
-    service.stopping = True
-    service.shutdown()
+    service.finish()
     os._exit(0)
 
 

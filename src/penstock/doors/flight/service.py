@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,6 +62,35 @@ class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight sh
             raise flight_error(error)
 
 
+class CallsInProgress(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Counts calls from their beginning to the end of their streams, also of those that a client broke off."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> flight.ServerMiddleware:
+        self._count_one(+1)
+        return _EndOfCall(self._count_one)
+
+    def wait_for_the_last(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._count == 0)
+
+    def _count_one(self, change: int) -> None:
+        with self._changed:
+            self._count += change
+            self._changed.notify_all()
+
+
+class _EndOfCall(flight.ServerMiddleware):  # type: ignore[misc]
+    def __init__(self, count: Callable[[int], None]) -> None:
+        self._count = count
+
+    def call_completed(self, exception: Exception | None) -> None:
+        self._count(-1)
+
+
 class FlightService(flight.FlightServerBase):  # type: ignore[misc]
     def __init__(
         self,
@@ -73,6 +102,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         requests: RequestLog | None = None,
         **options: Any,
     ) -> None:
+        self._calls = CallsInProgress()
         self._log = log
         self._requests = requests
         self._topics = TopicLog(link, reader)
@@ -81,9 +111,23 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         self._publisher = Publisher(link)
         self.staging = Staging(link, self._topics, self._publisher, log)
         self._actions = Actions(link, self._topics, self._names, self.staging)
-        self.stopping = False
+        self._stopping = False
         self._uploads = threading.BoundedSemaphore(UPLOADS_MAX)
-        super().__init__(location, **options)
+        middleware = {"calls": self._calls}
+        if hello.tokens:
+            middleware["tokens"] = Tokens(hello.tokens, log, requests)
+        super().__init__(location, middleware=middleware, **options)
+
+    def finish(self) -> None:
+        """Refuse new calls, let those in progress end, and say goodbye.
+
+        The goodbye of gRPC asks each client whether it has read everything, and hangs up once it has. With a stream
+        still running the answer comes before its end, gRPC hangs up with the last piece just written, the next word
+        of a slow client is met by a reset, and what was on its way to it is lost.
+        """
+        self._stopping = True
+        self._calls.wait_for_the_last()
+        self.shutdown()
 
     @contextmanager
     def _call(self, what: str) -> Iterator[Call]:
@@ -91,7 +135,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         call, since = Call(), time.perf_counter()
         try:
             with flight_errors(self._log, what):
-                if self.stopping:
+                if self._stopping:
                     raise UnavailableError("The server is stopping")
                 yield call
         except flight.FlightError as error:
