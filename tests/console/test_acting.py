@@ -325,6 +325,10 @@ def test_a_queue_a_subscription_and_the_options_of_a_topic(page: Page, admin: Cl
     expect(page.get_by_role("dialog")).to_have_count(0)
     admin.delete("/subscriptions/made-sub")
     press(page, "New subscription")
+    usual = admin.post("/subscriptions", {"name": "made-sub", "topic": "made-queue"})["options"]
+    admin.delete("/subscriptions/made-sub")
+    for label, option in (("Ack deadline", "ack_deadline_seconds"), ("Keep unacked for", "message_retention_duration")):
+        expect(page.get_by_label(label)).to_have_value(f"{usual[option]:.0f}")  # what is offered is what is usual
     page.get_by_label("Name", exact=True).fill("made-sub")
     page.get_by_label("Begins at").fill("beginning")
     page.get_by_label("Filter").fill('attributes.kind = "a"')

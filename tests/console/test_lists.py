@@ -63,6 +63,7 @@ def test_a_project_can_be_chosen(page: Page, admin: Client) -> None:
     expect(page.locator("tbody a")).to_have_text(["elsewhere"])
     page.goto("/#/topics?project=empty")
     expect(page.get_by_label("Project")).to_have_value("empty")
+    expect(page.get_by_text('There are none in the project "empty".')).to_be_visible()
 
 
 def test_what_is_made_goes_to_the_project_that_is_looked_at(page: Page, admin: Client) -> None:

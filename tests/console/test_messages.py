@@ -225,6 +225,36 @@ def test_a_search_that_finds_many_is_drawn_now_and_then(page: Page, admin: Clien
     expect(page.get_by_text("33 messages found, 3,000 looked at")).to_be_visible()
 
 
+def test_a_search_can_be_stopped(page: Page, admin: Client) -> None:
+    make_topic(admin, "endless", [{"data": f"needle {each}"} for each in range(300)])
+    page.add_init_script("""
+      const ask = window.fetch; // of an answer that is streamed, the end does not come
+      window.fetch = async (where, options) => {
+        const answer = await ask(where, options);
+        if (!String(where).includes("/stream?")) return answer;
+        const { readable, writable } = new TransformStream();
+        answer.body.pipeTo(writable, { preventClose: true });
+        options.signal.addEventListener("abort", () => {
+          window.stopped = true;
+          writable.abort();
+        });
+        return new Response(readable, answer);
+      };
+    """)
+    page.goto(address("topics", "endless", "/messages?text=needle+1&all=yes"))
+    expect(page.get_by_text("111 messages found, 300 looked at")).to_be_visible()
+    expect(page.get_by_role("progressbar", name="Searched")).to_be_visible()
+    expect(page.get_by_role("button", name="Older")).to_be_disabled()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Search the whole topic")).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    expect(page.get_by_text("111 messages found")).to_be_visible()  # what was found stays
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert page.evaluate("window.stopped")
+    page.get_by_role("button", name="Latest").click()
+    expect(page.get_by_text("100 messages of")).to_be_visible()
+
+
 def publish(admin: Client, topic: str, number: int) -> None:
     messages = [{"data": f"needle {each}"} for each in range(number)]
     admin.post(f"/topics/{topic}/messages", {"messages": messages})

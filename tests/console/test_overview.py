@@ -123,8 +123,8 @@ def test_which_subscriptions_are_in_the_picture(page: Page) -> None:
     busy = [common | {"name": f"b{n}", "deliver_rate": 9 - n} for n in range(9)]
     idle = [common | {"name": f"i{n}"} for n in range(9)]
 
-    def chosen(busy: list[dict[str, Any]], oldest: list[dict[str, Any]]) -> list[str]:
-        return [each["name"] for each in call(page, "views/picture.js", "chosen", busy, oldest)]
+    def chosen(busy: list[dict[str, Any]], due: list[dict[str, Any]]) -> list[str]:
+        return [each["name"] for each in call(page, "views/picture.js", "chosen", busy, due)]
 
     assert chosen(busy, stuck) == ["b0", "b1", "b2", "b3", "b4", "s0", "s1", "s2", "s3", "s4"]
     assert chosen([*busy[:2], *idle], stuck) == ["b0", "b1", *(f"s{n}" for n in range(8))]

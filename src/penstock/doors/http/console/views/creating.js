@@ -48,7 +48,7 @@ export function CreateSubscription({ topic, project, onClose }) {
     <${Field} label="Name" name="name" required autofocus />
     ${topic ? html`<p class="quiet">Reads <code>${topic}</code></p>` : html`<${Field} label="Topic" name="topic" required />`}
     <${Field} label="Begins at" name="start" placeholder="end" hint="end, beginning, an offset, or an instant such as 2026-11-15 10:00" />
-    <${OptionFields} options=${{ ack_deadline_seconds: 10 }} />
+    <${OptionFields} options=${USUAL} />
   <//>`;
 }
 
@@ -78,7 +78,7 @@ export function ChangeTopic({ topic, onClose }) {
 /** The fields of the form, each with the option it stands for; a part of an option has a dot in its name. */
 const FIELDS = [
   ["ack_deadline_seconds", "Ack deadline (seconds)", { type: "number", step: "any" }],
-  ["message_retention_duration", "Keep unacked for (seconds)", { type: "number", min: "0", step: "any", hint: "0: without limit" }],
+  ["message_retention_duration", "Keep unacked for (seconds)", { type: "number", min: "0", step: "any", required: true, hint: "0: without limit" }],
   ["filter", "Filter", { hint: 'attributes.kind = "order"' }],
   ["dead_letter_policy.dead_letter_topic", "Dead letter topic", {}],
   ["dead_letter_policy.max_delivery_attempts", "Attempts before that", { type: "number" }],
@@ -89,6 +89,7 @@ const FIELDS = [
   ["expiration_policy.ttl", "Delete when unused for (seconds)", { type: "number", min: "0", step: "any" }],
   ["labels", "Labels", { hint: "name=value, name=value" }],
 ];
+const USUAL = { ack_deadline_seconds: 10, message_retention_duration: 604_800 }; // of a new subscription
 const CHECKS = [
   ["enable_message_ordering", "In the order of their keys"],
   ["enable_exactly_once_delivery", "Exactly once"],

@@ -45,7 +45,7 @@ class List extends View {
       </div>
       <${Table} label=${this.title} columns=${names ? this.names(usual) : this.columns(usual)} rows=${rows} sort=${query.sort ?? "name"}
         onSort=${(sort) => refine({ sort: sort === "name" ? "" : sort, page: "" })} href=${this.href}
-        empty=${query.search ? `Nothing is called "${query.search}".` : this.empty} keyOf=${(row) => row.topic + row.name} />
+        empty=${query.search ? `Nothing is called "${query.search}".` : query.project ? `There are none in the project "${query.project}".` : this.empty} keyOf=${(row) => row.topic + row.name} />
       <${Pager} total=${found.total} shown=${rows.length} first=${!query.page} onFirst=${() => refine({ page: "" }, { step: true })}
         next=${found.next_page_token} onNext=${() => refine({ page: found.next_page_token }, { step: true })} />
       ${query.do === "new" && live.canChange && this.dialog(() => {

@@ -151,7 +151,8 @@ export class Messages extends View {
     const found = [];
     let first; // the offset it begins at
     let looked = 0;
-    let drawn = -Infinity;
+    let rested = -Infinity;
+    let soon; // a drawing
     const draw = (more) => this.search === search && this.setState({ found, looked, ...more });
     draw({ searching: true });
     try {
@@ -162,14 +163,15 @@ export class Messages extends View {
         const at = line.progress?.next_offset ?? line.offset + (order === "asc" ? 1 : 0);
         looked = Math.abs(at - (first ??= at));
         if (!line.progress && found.push(line) >= FOUND_MOST) break;
-        if (performance.now() - drawn < DRAW) continue;
-        draw();
+        soon ??= setTimeout(() => draw((soon = undefined)), DRAW);
+        if (performance.now() - rested < DRAW) continue;
         await new Promise((resolve) => setTimeout(resolve)); // lines that came together leave no time to paint, or to stop
-        drawn = performance.now();
+        rested = performance.now();
       }
     } catch (error) {
       if (!search.signal.aborted) this.setState({ broken: `The search was broken off: ${error.message}` });
     }
+    clearTimeout(soon);
     search.abort();
     draw({ searching: false });
   }

@@ -13,7 +13,7 @@ import { Table } from "../parts/table.js";
 import { others, picture, SHOWN, STUCK_SECONDS } from "./picture.js";
 
 const RANGES = { "15m": { label: "15 min", step: 1, seconds: 900 }, "24h": { label: "24 h", step: 60, seconds: 86_400 } };
-const OLDEST_EVERY = 10_000; // milliseconds
+const DUE_EVERY = 10_000; // milliseconds
 const DOORS = { pubsub: "c1", azure: "c2", text: "c3", flight: "c4", http: "c6" };
 
 export class Overview extends View {
@@ -45,20 +45,20 @@ export class Overview extends View {
   }
 
   async load(signal) {
-    const [statistics, server, topics, busy, oldest] = await Promise.all([
+    const [statistics, server, topics, busy, due] = await Promise.all([
       get("/statistics", {}, signal),
       get("/server", {}, signal),
       get("/topics", { sort: "-rate", page_size: SHOWN }, signal),
       get("/subscriptions", { sort: "-rate", page_size: SHOWN }, signal),
-      this.oldest(signal),
+      this.due(signal),
     ]);
-    const found = await Promise.all(others({ topics, busy, oldest }).map((name) => get(path("topics", name), {}, signal).catch(absent)));
-    return { statistics, server, topics, busy, oldest, read: found.filter(Boolean) };
+    const found = await Promise.all(others({ topics, busy, due }).map((name) => get(path("topics", name), {}, signal).catch(absent)));
+    return { statistics, server, topics, busy, due, read: found.filter(Boolean) };
   }
 
-  /** Who waits longest changes slowly, and the server has to look at every subscription for it. */
-  async oldest(signal) {
-    if (!this.looked || performance.now() - this.looked.at > OLDEST_EVERY) {
+  /** Whose messages are due longest changes slowly, and the server has to look at every subscription for it. */
+  async due(signal) {
+    if (!this.looked || performance.now() - this.looked.at > DUE_EVERY) {
       this.looked = { at: performance.now(), found: await get("/subscriptions", { sort: "-due", page_size: SHOWN }, signal) };
     }
     return this.looked.found;
@@ -78,7 +78,7 @@ export class Overview extends View {
       <div class="panel"><h2>Flow</h2>
         ${topics.total ? html`<${Flow} ...${flow} />
           <p class="quiet small">The mean of ten seconds. ${flow.cut && html`The busiest of ${count(topics.total)} <a href=${format(["topics"], { sort: "-rate" })}>topics</a> and ${count(busy.total)} <a href=${format(["subscriptions"], { sort: "-rate" })}>subscriptions</a>. `}
-          ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong> <a href=${format(["subscriptions"], { sort: "-due" })}>All of them</a>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
+          ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong> <a href=${format(["subscriptions"], { sort: "-due" })}>Longest first</a>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
         : html`<p class="empty">There are no topics yet. A publisher makes one, or <a href=${format(["topics"], { do: "new" })}>you do</a>.</p>`}
       </div>
       ${this.throughDoors(data, server)}

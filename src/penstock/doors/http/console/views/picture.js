@@ -14,25 +14,25 @@ export function isStuck(each) {
 const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 
 /** Of those that are stuck and of those with traffic first a half each; in the order of their topics, so that boxes stay. */
-export function chosen(busy, oldest) {
-  const stuck = oldest.filter(isStuck);
+export function chosen(busy, due) {
+  const stuck = due.filter(isStuck);
   const flowing = busy.filter((each) => each.deliver_rate > 0);
-  const all = [...stuck.slice(0, SHOWN / 2), ...flowing.slice(0, SHOWN / 2), ...stuck, ...flowing, ...oldest, ...busy];
+  const all = [...stuck.slice(0, SHOWN / 2), ...flowing.slice(0, SHOWN / 2), ...stuck, ...flowing, ...due, ...busy];
   const some = [...new Map(all.map((each) => [each.name, each])).values()].slice(0, SHOWN);
   return some.sort((a, b) => (a.topic === b.topic ? byName(a, b) : a.topic < b.topic ? -1 : 1));
 }
 
 /** Topics of chosen subscriptions that are not among the busiest: they are asked for one by one. */
-export function others({ topics, busy, oldest }) {
+export function others({ topics, busy, due }) {
   const known = new Set(topics.topics.map((topic) => topic.name));
-  const read = chosen(busy.subscriptions, oldest.subscriptions).filter((each) => !each.detached && !known.has(each.topic));
+  const read = chosen(busy.subscriptions, due.subscriptions).filter((each) => !each.detached && !known.has(each.topic));
   return [...new Set(read.map((each) => each.topic))];
 }
 
 /** The properties of a Flow, from what the server said. `read`: the other topics. */
-export function picture({ statistics, server, topics, read, busy, oldest }) {
+export function picture({ statistics, server, topics, read, busy, due }) {
   const usual = server.default_project;
-  const subscriptions = chosen(busy.subscriptions, oldest.subscriptions);
+  const subscriptions = chosen(busy.subscriptions, due.subscriptions);
   const known = new Map([...topics.topics, ...read].map((topic) => [topic.name, topic]));
   const names = [...new Set([...subscriptions.filter((each) => !each.detached).map((each) => each.topic), ...known.keys()])].slice(0, SHOWN).sort();
   const { entered, left } = statistics.flows;
