@@ -383,3 +383,43 @@ def test_the_story_says_what_is_no_longer_known(page: Page, admin: Client) -> No
     expect(story.nth(1)).to_contain_text("Delivered to told-sub through the http door")
     expect(story.nth(2)).to_contain_text("Acked by told-sub.")
     expect(page.get_by_role("article")).to_contain_text("what was before is not kept.")
+
+
+@pytest.mark.parametrize("page", [{"size": "phone"}, {"size": "laptop"}], indirect=True, ids=["phone", "laptop"])
+def test_attributes_are_readable_however_long_and_as_they_are(
+    page: Page, admin: Client, request: pytest.FixtureRequest
+) -> None:
+    name = f"attributes-{request.node.callspec.id}"
+    attributes = {
+        "CloudPubSubDeadLetterSourceDeliveryCount": "5",
+        "n" * 256: "v" * 1024,
+        "lines": "line1\n  line2",
+        " spaces ": " v ",
+        "turned": "a\u202eb",
+    }
+    make_topic(admin, name, [{"data": "x", "attributes": attributes}])
+    page.goto(address("topics", name, "/messages?open=0"))
+    detail = page.get_by_role("article")
+    expect(detail.locator("dt", has_text="CloudPubSub")).to_be_visible()
+    over = detail.evaluate(
+        """(panel) => [...panel.querySelectorAll('dl div')].filter((row) => {
+          const [name, value] = row.children;
+          const [left, right] = [name, value].map((each) => {
+            const range = document.createRange();
+            range.selectNodeContents(each);
+            return range.getBoundingClientRect();
+          });
+          const apart = left.right <= right.left || left.bottom <= right.top;
+          return !apart || right.right > panel.getBoundingClientRect().right;
+        }).map((row) => row.textContent.slice(0, 60))"""
+    )
+    assert over == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert detail.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
+    shown = {
+        each.locator("dt").inner_text(): each.locator("dd").inner_text()
+        for each in detail.locator("dl").last.locator("div").all()
+    }
+    assert shown == attributes
+    assert detail.locator("code.exact").last.evaluate("(each) => getComputedStyle(each).unicodeBidi") == "isolate"
+    keep(page, f"attributes-{request.node.callspec.id}")

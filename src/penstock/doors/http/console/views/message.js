@@ -67,7 +67,7 @@ export class Message extends Component {
         ["Lives until", message.expires_at && clock(message.expires_at)],
         ["Schema", message.decoded && html`<code>${message.decoded.schema}</code> ${message.decoded.revision}`],
       ]} />
-      ${Object.keys(message.attributes).length > 0 && html`<h3>Attributes</h3><${Facts} rows=${Object.entries(message.attributes).map(([name, value]) => [name, html`<code>${value}</code>`])} />`}
+      ${Object.keys(message.attributes).length > 0 && html`<h3>Attributes</h3><${Facts} rows=${Object.entries(message.attributes).map(([name, value]) => [html`<span class="exact">${name}</span>`, html`<code class="exact">${value}</code>`])} />`}
       <${Body} key=${message.id} message=${message} shownAs=${shownAs} />`}
       <h3>Story <small>times of ${timeZone()}</small></h3>
       ${story && html`<ol class="story">${story.events.map((event) => html`<li><time>${clock(event.at)}</time> ${inLocalTime(event.sentence, event.at)}</li>`)}</ol><p class="quiet">${inLocalTime(story.sentence)}</p>`}
