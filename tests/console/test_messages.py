@@ -75,6 +75,14 @@ def test_a_body_of_ten_megabytes_is_shown_in_part_and_saved_whole(page: Page, ad
     assert (tmp_path / "body").read_text() == body
 
 
+def test_hexadecimal_says_where_the_rest_is(page: Page, admin: Client) -> None:
+    make_topic(admin, "hexadecimal", [{"data": "x" * (65_536 + 3)}])
+    page.goto(address("topics", "hexadecimal", "/messages?open=0&as=hex"))
+    shown = page.get_by_role("article").locator("pre")
+    expect(shown).to_contain_text("0000fff0  78 78")
+    expect(shown).to_contain_text("... 3 bytes more: Save has all of them")
+
+
 def test_bodies_that_are_hard_to_lay_out_are_shown(page: Page, admin: Client) -> None:
     make_topic(admin, "hard", [{"data": f'{{"a": "{"x" * 9_000_000}"}}'}, {"data": "[" * 60_000 + "]" * 60_000}])
     detail = page.get_by_role("article")

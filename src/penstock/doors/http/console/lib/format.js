@@ -111,7 +111,7 @@ export function base64(body) {
 }
 
 /** Offset, sixteen bytes in hexadecimal, and what of them can be printed. */
-export function hexLines(body, most = 4096) {
+export function hexLines(body, most = 65_536) {
   const lines = [];
   for (let at = 0; at < Math.min(body.length, most); at += 16) {
     const row = [...body.subarray(at, at + 16)];
@@ -121,7 +121,7 @@ export function hexLines(body, most = 4096) {
     const right = hex.slice(8).join(" ").padEnd(23);
     lines.push(`${at.toString(16).padStart(8, "0")}  ${left}  ${right}  ${text}`);
   }
-  if (body.length > most) lines.push(`... ${plural(body.length - most, "byte")} more`);
+  if (body.length > most) lines.push(`... ${plural(body.length - most, "byte")} more: Save has all of them`);
   return lines;
 }
 
