@@ -439,3 +439,14 @@ def test_a_token_that_ends_in_the_middle_loses_nothing_that_was_typed(browser: B
         with Client(server.addresses["http"], token="new") as admin:
             assert admin.get("/topics/kept/messages/0")["data"] == "typed before"
         page.close()
+
+
+def test_many_that_grow_when_they_are_filled_in_are_published(page: Page, admin: Client) -> None:
+    """A call holds what fits into it as it is sent, not as it was typed."""
+    make_topic(admin, "grows", [])
+    page.goto(address("topics", "grows", "?do=publish"))
+    page.get_by_label("Body", exact=True).fill("{uuid}" * 50_000)
+    page.get_by_label("How many").fill("12")
+    submit(page, "Publish")
+    expect(said(page)).to_have_text("12 messages published, from offset 0 on.")
+    assert admin.get("/topics/grows")["messages"] == 12

@@ -88,23 +88,28 @@ export class Publish extends Component {
     const times = Math.min(Math.max(1, Number(values.times) || 1), MOST);
     const perSecond = Number(values.rate) || 0;
     const attributes = readAttributes(values.attributes);
-    const batch = Math.max(1, Math.min(BATCH, Math.floor(BATCH_BYTES / Math.max(1, values.data.length)), perSecond ? Math.ceil(perSecond / 10) : BATCH));
+    const batch = Math.min(BATCH, perSecond ? Math.ceil(perSecond / 10) : BATCH);
     const begun = performance.now();
     let first = null;
     let sent = 0;
     this.stopped = false;
     this.setState({ sent: times > batch ? 0 : null });
     while (sent < times && !this.stopped) {
-      const size = Math.min(batch, times - sent);
-      const messages = Array.from({ length: size }, (_, at) => this.message(values, attributes, sent + at + 1));
+      const messages = [];
+      for (let room = BATCH_BYTES; messages.length < Math.min(batch, times - sent); ) {
+        const next = this.message(values, attributes, sent + messages.length + 1);
+        room -= new Blob([JSON.stringify(next)]).size; // as it is sent: filled in, and with its escapes
+        if (room < 0 && messages.length) break;
+        messages.push(next);
+      }
       try {
         const answer = await post(`${path("topics", this.props.topic.name)}/messages`, { messages });
         first ??= answer.first_offset;
       } catch (error) {
         throw sent ? new Error(`${plural(sent, "message")} published, then: ${error.message}`) : error;
       }
-      sent += size;
-      if (times > batch) this.setState({ sent });
+      sent += messages.length;
+      if (sent < times) this.setState({ sent });
       if (perSecond && sent < times) await this.wait(begun + (sent / perSecond) * 1000 - performance.now());
     }
     this.setState({ sent: null });
