@@ -67,11 +67,13 @@ def test_streams_and_what_they_have(
 def test_a_cursor_with_its_lag_and_its_last_batch(page: Page, admin: Client, server: ServerProcess) -> None:
     make_topic(admin, "read", [{"data": "x"}] * 30)
     with flight.connect(f"grpc://{server.addresses['flight']}") as reader:
-        for kind, offset in (("cursor.open", 0), ("cursor.advance", 20)):
+        row = page.get_by_role("table", name="Cursors").get_by_role("row").filter(has_text="nightly")
+        for kind, offset, batch in (("cursor.open", 0, "none yet"), ("cursor.advance", 20, "20 messages, 0 to 20")):
             body = json.dumps({"name": "nightly", "offsets": {"read": offset}}).encode()
             list(reader.do_action(flight.Action(kind, body)))
-    page.goto(address("topics", "read"))
-    row = page.get_by_role("table", name="Cursors").get_by_role("row").filter(has_text="nightly")
+            page.goto(address("topics", "read"))
+            expect(row).to_contain_text(batch)
+    expect(page.get_by_role("columnheader", name="In bytes")).to_be_visible()
     expect(row).to_contain_text("10 messages")
     expect(row).to_contain_text("20 messages, 0 to 20")
     row.get_by_role("link").click()

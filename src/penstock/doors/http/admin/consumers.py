@@ -12,7 +12,7 @@ from penstock.broker.model import FOREVER
 from penstock.doors.consumers import Batch, Consumer
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
 from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Count, instant
+from penstock.doors.http.admin.records import Count, instant, made_at
 from penstock.doors.resources import SUBSCRIPTIONS, parts_of
 from penstock.engine.port import Holding, SubscriptionMetadata
 from penstock.errors import NotFoundError
@@ -52,6 +52,7 @@ class CursorRecord(msgspec.Struct):
     lag_bytes: Count
     last_batch: LastBatch | None
     last_used_at: datetime | None
+    created_at: datetime
 
 
 class ConsumerList(msgspec.Struct):
@@ -169,6 +170,7 @@ async def _cursors(context: Context, subscriptions: Sequence[SubscriptionMetadat
                     counted.backlog_bytes,
                     _batch(consumer.batch),
                     instant(counted.used_at),
+                    made_at(each.created_at),
                 )
             )
     return records

@@ -41,8 +41,8 @@ export function Leases({ leases, topic, now, page, onPage }) {
       next=${leases.next_page_token} onNext=${() => onPage(leases.next_page_token)} />`}`;
 }
 
-function lastBatch({ last_batch }) {
-  if (!last_batch) return "not known since the server was started";
+function lastBatch({ last_batch, created_at }) {
+  if (!last_batch) return Date.parse(created_at) > Date.parse(live.server?.started_at) ? "none yet" : "not known since the server was started";
   const size = last_batch.next_offset - last_batch.first_offset;
   return `${plural(size, "message")}, ${count(last_batch.first_offset)} to ${count(last_batch.next_offset)}, ${ago(last_batch.at, live.now())}`;
 }
@@ -65,7 +65,7 @@ export function Cursors({ cursors }) {
       { label: "Reader", cell: (each) => each.consumer },
       { label: "Offset", number: true, cell: (each) => count(each.offset) },
       { label: "Behind by", number: true, cell: (each) => plural(each.lag_messages, "message") },
-      { label: "", number: true, cell: (each) => bytes(each.lag_bytes) },
+      { label: "In bytes", number: true, cell: (each) => bytes(each.lag_bytes) },
       { label: "Last batch", wide: true, cell: lastBatch },
     ]} />`;
 }
