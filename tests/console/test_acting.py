@@ -263,7 +263,7 @@ def test_seek_says_how_many_come_back_before_it_is_done(page: Page, admin: Clien
     expect(page.locator(".plan")).to_contain_text("10 acked messages come back")
     keep(page, "seek")
     submit(page, "Seek")
-    expect(page.get_by_role("dialog").get_by_role("status").last).to_contain_text("10 messages wait now.")
+    expect(page.get_by_role("dialog").get_by_role("status").last).to_contain_text("The backlog is 10 messages now.")
     assert admin.get(f"/subscriptions/{topic}")["backlog_messages"] == 10
 
 

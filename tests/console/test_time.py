@@ -51,7 +51,7 @@ def test_ages_and_deadlines_are_of_the_project(page: Page) -> None:
     page.get_by_role("slider").fill("500")
     middle = datetime.now(UTC) + timedelta(days=1.5)
     expect(page.get_by_label("Instant")).to_have_value(re.compile(f"^{middle:%Y-%m-%d}T"))
-    expect(page.locator(".plan")).to_contain_text("1 waiting message")
+    expect(page.locator(".plan")).to_contain_text("1 message of the backlog")
     page.keyboard.press("Escape")
     page.goto(address("topics", TOPIC))
     expect(page.locator(".tile", has_text="Last publish")).to_contain_text("now")

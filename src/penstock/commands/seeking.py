@@ -57,8 +57,8 @@ def seek(
 def _effect(seen: dict[str, Any]) -> str:
     about = "" if seen["exact"] else "at most "  # its filter will pass over some
     return (
-        f"{about}{counted(seen['come_back'], 'message')} to come back, {seen['skipped']:,} to be skipped, "
-        f"the backlog goes from {seen['backlog_before']:,} to {seen['backlog_after']:,}"
+        f"{about}{counted(seen['come_back'], 'message')} to come back, {about}{seen['skipped']:,} to be skipped, "
+        f"the backlog goes from {about}{seen['backlog_before']:,} to {about}{seen['backlog_after']:,}"
     )
 
 

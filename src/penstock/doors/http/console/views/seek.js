@@ -1,12 +1,12 @@
 // Seeking: a slider over the time the topic holds, or a snapshot; what comes back is said before anything is done.
 
 import { get, path, post } from "../lib/api.js";
-import { clock, plural } from "../lib/format.js";
+import { clock } from "../lib/format.js";
 import { live } from "../lib/live.js";
 import { readInstant } from "../lib/route.js";
 import { Component, html } from "../lib/view.js";
 import { Choice, Dialog } from "../parts/dialog.js";
-import { seekSentence } from "./snapshots.js";
+import { seekSentence, sought } from "./snapshots.js";
 
 const STEPS = 1000;
 
@@ -83,8 +83,7 @@ export class Seek extends Component {
   }
 
   async run() {
-    const done = await post(`${path("subscriptions", this.props.subscription.name)}/seek`, this.body());
-    return `${plural(done.backlog_after, "message")} wait now.`;
+    return sought(await post(`${path("subscriptions", this.props.subscription.name)}/seek`, this.body()));
   }
 
   render({ subscription, onClose }, { topic, snapshots, place, time, typed, to, snapshot, plan, error }) {

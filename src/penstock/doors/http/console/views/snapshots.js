@@ -151,7 +151,7 @@ class SeekToSnapshot extends Component {
     if (names === null) return null;
     if (!names.length) return html`<${Dialog} title=${`Seek to ${snapshot.id}`} submit="Close" run=${async () => {}} onClose=${onClose}>
       <p>${error ?? `No subscription reads ${lastPart(snapshot.topic)}.`}</p><//>`;
-    const run = async () => `${plural((await this.seek(name)).backlog_after, "message")} wait now.`;
+    const run = async () => sought(await this.seek(name));
     return html`<${Dialog} title=${`Seek to ${snapshot.id}`} submit="Seek" run=${run} onClose=${onClose}>
       <${Choice} label="Subscription" onChange=${(event) => this.choose(event.target.value)}>${names.map((each) => html`<option value=${each} selected=${each === name}>${lastPart(each)}</option>`)}<//>
       <p class="plan" role="status">${plan ? seekSentence(plan) : error ? "" : "Counting."}</p>
@@ -161,7 +161,14 @@ class SeekToSnapshot extends Component {
 }
 
 export function seekSentence(plan) {
-  return `${plural(plan.come_back, "acked message")} come back, ${plural(plan.skipped, "waiting message")} are skipped: ${count(plan.backlog_before)} waiting now, ${plan.exact === false ? "at most " : ""}${count(plan.backlog_after)} afterwards.`;
+  const most = plan.exact ? "" : "at most "; // its filter is only asked when they are read
+  const sentence = `${most}${plural(plan.come_back, "acked message")} come back, ${most}${plural(plan.skipped, "message")} of the backlog are skipped: it is ${most}${count(plan.backlog_before)} now, ${most}${count(plan.backlog_after)} afterwards.`;
+  return sentence[0].toUpperCase() + sentence.slice(1);
+}
+
+/** What a seek came to. */
+export function sought({ exact, backlog_after }) {
+  return `The backlog is ${exact ? "" : "at most "}${plural(backlog_after, "message")} now.`;
 }
 
 class Restore extends Component {
