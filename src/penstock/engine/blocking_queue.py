@@ -31,7 +31,7 @@ from penstock.engine.views import (
     SubscriptionMetadata,
     TopicMetadata,
 )
-from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.errors import InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal, JournalFullError
 
@@ -95,15 +95,13 @@ class MessageQueue:
 
     def _run(self, command: Callable[[Broker, int], T], *about: str) -> T:
         """Decide under the lock, then wait for the commit outside it. `about`: whose time it is."""
-        if self.engine.is_tick_due():
-            self._housekeep()
+        self._housekeep_if_due()
         result, number = self.engine.decide(command, *about)
         self._wait(number)
         return result
 
     def _drive(self, make: Callable[[Broker], commands.Steps[T]]) -> T:
-        if self.engine.is_tick_due():
-            self._housekeep()
+        self._housekeep_if_due()
         return self._finish(make)
 
     def _finish(self, make: Callable[[Broker], commands.Steps[T]]) -> T:
@@ -131,13 +129,14 @@ class MessageQueue:
         if engine.journal.durable and self._waits % MAINTAIN_EVERY == 0:
             engine.commits.maintain()
 
-    def _housekeep(self) -> None:
-        self._finish(self.engine.housekeep)
+    def _housekeep_if_due(self) -> None:
+        if self.engine.is_tick_due():
+            self._finish(self.engine.housekeep)
 
     def _current(self) -> Engine:
         """To look something up: a clock that was moved by hand has had its effect."""
-        if self.engine.moved and self.engine.is_tick_due():
-            self._housekeep()
+        if self.engine.moved:
+            self._housekeep_if_due()
         return self.engine
 
     def _time_of(self, name: str) -> commands.Now:
@@ -190,8 +189,7 @@ class MessageQueue:
     ) -> list[str]:
         """Publish messages, all or none; their ids. An id handed in is ignored, the queue gives its own."""
         drafts = [_draft(message) for message in messages]
-        if self.engine.is_tick_due():
-            self._housekeep()
+        self._housekeep_if_due()
         appended, number = self.engine.publish(topic_name, drafts, once)
         self._wait(number)
         return appended.message_ids()
@@ -298,8 +296,7 @@ class MessageQueue:
 
     def oldest_unacked_age_seconds(self, subscription_name: str) -> float:
         """How long the oldest unacked message has waited; 0 if there is none."""
-        if not self.subscription_exists(subscription_name):
-            raise NotFoundError(f"Subscription not found: {subscription_name}")
+        self.subscription(subscription_name)  # or says that there is none
         published = self._drive(lambda broker: commands.oldest_publish_time(broker, subscription_name))
         return max(0, self._time_of(subscription_name)() - published) / 1e9 if published is not None else 0.0
 
@@ -339,7 +336,11 @@ class MessageQueue:
         return lookups.snapshots(self._current())
 
     def statistics(self) -> BrokerStatistics:
-        return self._current().statistics()
+        found = self._current().statistics()
+        while self.engine.ages.wanted:  # what is not in memory
+            self._finish(self.engine.ages.read)
+            found = self.engine.statistics()
+        return found
 
     # ------------------------------------------------------------------ the specification's names (004)
 
@@ -348,7 +349,6 @@ class MessageQueue:
     register_subscription = create_subscription
     unregister_subscription = delete_subscription
     modify_ack_deadline = extend
-
     get_all_topics = topics
 
     def get_topic(self, topic_name: str) -> TopicMetadata | None:

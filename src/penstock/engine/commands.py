@@ -31,7 +31,14 @@ class Find(NamedTuple):
     at: int
 
 
-Question: TypeAlias = Need | Find
+class PublishTime(NamedTuple):
+    """A question to the journal: when a stored message was published."""
+
+    topic: int
+    offset: int
+
+
+Question: TypeAlias = Need | Find | PublishTime
 Steps: TypeAlias = Generator[Question, "int | None", T]
 Now: TypeAlias = Callable[[], int]
 TimeOf: TypeAlias = Callable[[str], int]  # of a topic by its name

@@ -27,18 +27,19 @@ from penstock.broker.facts import (
 )
 from penstock.broker.ledger import Draw
 from penstock.broker.limits import Limits
-from penstock.broker.log import Sizes
+from penstock.broker.log import Need, Sizes
 from penstock.broker.model import SECOND, Draft
 from penstock.broker.publishing import Appended, Once
 from penstock.broker.retry import SourceAttributes, source_attributes
+from penstock.engine.ages import Ages
 from penstock.engine.clock import Clock, ManualClock, SystemClock
-from penstock.engine.commands import RESOURCE_TICK, TICK, Find, Question, Steps, housekeep
+from penstock.engine.commands import RESOURCE_TICK, TICK, Question, Steps, housekeep
 from penstock.engine.commits import Commits
 from penstock.engine.drawing import drawn_numbers
 from penstock.engine.lease_origins import LeaseOrigins
 from penstock.engine.namespaces import Clocks, NamespaceOf, no_namespace
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
-from penstock.engine.reads import Block, ReadAhead
+from penstock.engine.reads import Block, ReadAhead, answer
 from penstock.engine.statistics import BrokerStatistics, DoorTraffic, statistics
 from penstock.engine.stories import Stories
 from penstock.errors import InternalError, PenstockError, UnavailableError
@@ -66,7 +67,7 @@ class Engine:
         """Reads nothing yet: `recover` comes before the first command."""
         self.clock: Clock = clock or SystemClock()
         self.now = self.clock.now
-        self.clocks = Clocks(self.clock, namespace_of, lambda: self.broker.state)
+        self.clocks = clocks = Clocks(self.clock, namespace_of, lambda: self.broker.state)
         self.own_clocks = self.clocks.own
         self.moved = True  # by hand, or while the store was closed: what time has ended is looked at before an answer
         if isinstance(self.clock, ManualClock):
@@ -74,8 +75,7 @@ class Engine:
         self.journal = journal
         self.lock = threading.RLock()
         draw = draw or drawn_numbers().__next__
-        times = self.clocks.time_at
-        self.broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source, time_at=times)
+        self.broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source, time_at=clocks.time_at)
         self.commits = Commits(journal)
         self.reads = ReadAhead(journal, self.broker.cache.sizes)
         self.closed = False
@@ -83,18 +83,18 @@ class Engine:
         self.find_room: Callable[[], bool] = self._find_room  # whether a full journal has room again
         self.doors: dict[str, DoorTraffic] = {}  # by door
         self._bugs: dict[str, int] = {}
-        self.oldest: dict[int, tuple[int, int]] = {}  # subscription -> (offset, publish time) of its oldest message
+        self.ages = Ages()
         self._void: PenstockError = UnavailableError()  # why the broker last went back
         self._tick_at = 0
         self._resource_tick_at = 0
         self._listeners: dict[type[Fact], list[Listener]] = {}
         self._reset_listeners: list[Listener] = []
-        capacity = CapacityNotices(lambda: self.broker.state)
         dead_letters = DeadLetterNotices(lambda: self.broker.state, self.now)
         self.lease_origins = LeaseOrigins(lambda: self.broker.state)
         self.on([SubscriptionDeleted], self.lease_origins.on_deleted)
+        self.on([SubscriptionDeleted], self.ages.on_deleted)
         self.stories: Stories | None = None  # where somebody may ask for them
-        self.on([Published], capacity.on_published)
+        self.on([Published], CapacityNotices(lambda: self.broker.state).on_published)
         self.on([Returned, Removed, SubscriptionCreated, SubscriptionChanged], dead_letters.on_fact)
 
     def recover(self) -> None:
@@ -294,7 +294,7 @@ class Engine:
         with self.lock:
             if self.closed:
                 raise UnavailableError("The message queue is closed")
-            counted = statistics(self.broker, self.commits.meter, self.oldest, self.clocks.time_of)
+            counted = statistics(self.broker, self.commits.meter, self.ages, self.clocks.time_of)
             return counted._replace(internal_errors=self.internal_errors)
 
     def look_again(self) -> None:
@@ -312,8 +312,8 @@ class Engine:
 
     def read(self, question: Question, tail: int) -> Answer:
         """Read what a step asks for, from committed messages: those below `tail`."""
-        if isinstance(question, Find):
-            return self.journal.find(question.topic, question.at)
+        if not isinstance(question, Need):
+            return answer(self.journal, question)
         if not self.journal.durable:
             return Block(question.topic, self.journal.read(*question), 0)  # nothing is read ahead
         return Block(question.topic, self.reads.read(question).result(), tail)

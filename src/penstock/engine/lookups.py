@@ -113,7 +113,7 @@ def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[Subscr
     with engine.lock:
         found, time_of = map(engine.broker.state.subscription_names.get, names), engine.clocks.time_of
         return [
-            statistics_of_subscription(engine.broker, each, engine.oldest, time_of(each.topic_name))
+            statistics_of_subscription(engine.broker, each, engine.ages, time_of(each.topic_name))
             for each in found
             if each is not None
         ]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from penstock.broker.broker import Broker
+from penstock.broker.log import Need
 from penstock.broker.model import SECOND
 from penstock.engine import commands
 from penstock.engine.clock import sleep_until
@@ -134,8 +135,8 @@ class EngineLoop:
             await self.commit()
         if not engine.journal.durable:
             return engine.read(question, tail)
-        if isinstance(question, commands.Find):
-            return await asyncio.wrap_future(engine.reads.run(engine.journal.find, *question))
+        if not isinstance(question, Need):
+            return await asyncio.wrap_future(engine.reads.run(engine.read, question, tail))
         return Block(question.topic, await asyncio.wrap_future(engine.reads.read(question)), tail)
 
     async def _keep_house(self) -> None:
@@ -145,6 +146,8 @@ class EngineLoop:
             try:
                 if engine.is_tick_due():
                     await self.drive(engine.housekeep)
+                if engine.ages.wanted:
+                    await self.drive(engine.ages.read)
             except PenstockError as error:
                 log.error("Housekeeping failed: %s", error)
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 from penstock.broker.broker import Broker
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Message
+from penstock.engine.commands import Find, PublishTime
+from penstock.errors import DamagedStoreError
 from penstock.journal.port import Journal
 
 T = TypeVar("T")
@@ -69,3 +71,13 @@ class ReadAhead:
         self._threads.shutdown(wait=True, cancel_futures=True)
         with self._lock:
             self._ahead.clear()
+
+
+def answer(journal: Journal, question: Find | PublishTime) -> int | None:
+    if isinstance(question, Find):
+        return journal.find(question.topic, question.at)
+    try:
+        found = journal.read(question.topic, question.offset, question.offset + 1)
+    except DamagedStoreError:  # whoever wants the message itself is told
+        return None
+    return found[0].publish_time if found else None

@@ -15,6 +15,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.model import SECOND, Message
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
+from penstock.engine.ages import Ages
 from penstock.engine.views import backlog_of
 
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -144,12 +145,10 @@ class CommitMeter:
 # ---------------------------------------------------------------------- gathering them: no scanning and no reading
 
 
-def statistics(
-    broker: Broker, meter: CommitMeter, oldest: dict[int, tuple[int, int]], time_of: Callable[[str], int]
-) -> BrokerStatistics:
+def statistics(broker: Broker, meter: CommitMeter, ages: Ages, time_of: Callable[[str], int]) -> BrokerStatistics:
     topics = [statistics_of_topic(topic) for topic in broker.state.topics.values()]
     subscriptions = [
-        statistics_of_subscription(broker, each, oldest, time_of(each.topic_name))
+        statistics_of_subscription(broker, each, ages, time_of(each.topic_name))
         for each in broker.state.subscriptions.values()
     ]
     return BrokerStatistics(topics, subscriptions, meter.statistics(), dict(broker.refused))
@@ -171,10 +170,10 @@ def statistics_of_topic(topic: Topic) -> TopicStatistics:
 
 
 def statistics_of_subscription(
-    broker: Broker, subscription: Subscription, oldest: dict[int, tuple[int, int]], now: int
+    broker: Broker, subscription: Subscription, ages: Ages, now: int
 ) -> SubscriptionStatistics:
     topic, counts = broker.state.read_topic(subscription), subscription.counts
-    age = age_seconds(broker, topic, subscription, oldest, now)
+    age = age_seconds(broker, topic, subscription, ages, now)
     return SubscriptionStatistics(
         subscription.name,
         subscription.topic_name,
@@ -192,25 +191,19 @@ def statistics_of_subscription(
     )
 
 
-def age_seconds(
-    broker: Broker, topic: Topic | None, subscription: Subscription, oldest: dict[int, tuple[int, int]], now: int
-) -> float:
+def age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription, ages: Ages, now: int) -> float:
+    """Of the oldest unacked message; of one before it, or 0, until it is read where it is not in memory."""
     if topic is None or topic.tail == subscription.settled:
-        oldest.pop(subscription.number, None)
+        ages.forget(subscription.number)
         return 0.0
-    lowest = subscription.lowest_unacked()
-    message = broker.look_up(topic, lowest) if lowest < topic.tail else None
-    if isinstance(message, Message):
-        oldest[subscription.number] = (lowest, message.publish_time)
-    # Not in memory: what was seen last is older or equal, so the age errs on the high side until it is read again.
-    published = oldest.get(subscription.number, (0, topic.head_at or now))[1]
-    return max(0, now - published) / SECOND
+    published = ages.published_at(broker, topic, subscription)
+    return max(0, now - published) / SECOND if published is not None else 0.0
 
 
 def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription, age: float, now: int) -> float:
     """For how long one could have been delivered, by a look at the oldest, one that came back and some never looked at.
 
-    What is delayed could not, nor what the filter does not take. It errs on the high side, as the age does.
+    What is delayed could not, nor what the filter does not take. Where they are not in memory it errs on the high side.
     """
     if topic is None or not age:
         return 0.0
@@ -220,13 +213,18 @@ def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscrip
     unread = range(cursor, topic.tail)
     dues, unknown = [], False
     for place in (*oldest, *back, *unread[:DUE_LOOKED_AT], *unread[-1:]):
-        message = broker.look_up(topic, place)
-        if not isinstance(message, Message):
+        message, entry = broker.look_up(topic, place), subscription.outstanding.get(place)
+        if isinstance(message, Message):
+            if place < cursor or accepts is None or accepts(message.attributes):
+                dues.append(max(message.publish_time, message.visible_at))
+                if dues[-1] == message.publish_time:  # none of a later one is earlier
+                    break
+        elif entry is not None and not entry.leased and entry.due > now:
+            dues.append(entry.due)
+        elif place == lowest:
+            return age
+        else:
             unknown = True
-        elif place < cursor or accepts is None or accepts(message.attributes):
-            dues.append(max(message.publish_time, message.visible_at))
-            if dues[-1] == message.publish_time:  # none of a later one is earlier
-                break
     if unknown and not any(due <= now for due in dues):
         return age
     return max(0, now - min(dues)) / SECOND if dues else 0.0

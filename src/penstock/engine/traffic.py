@@ -80,6 +80,7 @@ class Traffic:
         self._backlogs: dict[int, int] = {}  # messages, of the subscriptions that have any
         self._in_flights: dict[int, int] = {}
         self._oldest_at: dict[int, int] = {}  # when the oldest of them was published, in the time of its topic
+        self._undated: dict[int, Subscription] = {}  # whose oldest is not in memory: looked at again
         self._backlog = self._in_flight = 0  # of all
         self._listeners = [
             engine.on(_OF_TOPICS, self._on_topic),
@@ -166,7 +167,7 @@ class Traffic:
                 self._fill(reader, topic.tail - subscription.settled, subscription.in_flight)
 
     def _take_subscriptions(self, now: int) -> dict[str, SubscriptionTraffic]:
-        marked, self._subscriptions = self._subscriptions, {}
+        marked, self._subscriptions, self._undated = self._undated | self._subscriptions, {}, {}
         found: dict[str, SubscriptionTraffic] = {}
         for number, subscription in marked.items():
             there = self._engine.broker.state.subscriptions.get(number)
@@ -192,8 +193,10 @@ class Traffic:
         backlog = backlog_of(topic, subscription)
         if backlog.messages:
             there = engine.clocks.time_at(subscription.topic_name, now)
-            age = age_seconds(engine.broker, topic, subscription, engine.oldest, there)
+            age = age_seconds(engine.broker, topic, subscription, engine.ages, there)
             self._oldest_at[number] = there - int(age * SECOND)
+            if number in engine.ages.wanted:
+                self._undated[number] = subscription
         self._fill(number, backlog.messages, backlog.in_flight_messages)
 
     def _fill(self, number: int, backlog: int, in_flight: int) -> None:

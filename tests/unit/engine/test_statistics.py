@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
-from penstock import InternalMessage, Limits, ManualClock, MessageQueue
+from penstock import Draft, InternalMessage, Limits, ManualClock, MessageQueue
+from penstock.broker.log import Sizes
+from penstock.broker.model import SECOND
+from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.statistics import COMMIT_SECONDS_BOUNDS, CommitMeter
+from penstock.engine.traffic import Traffic
+from penstock.errors import DamagedStoreError
+from penstock.journal.memory import MemoryJournal
+from penstock.journal.sqlite.journal import SqliteJournal
 
 
 @pytest.fixture
@@ -91,3 +101,101 @@ def test_what_the_filter_does_not_take_could_not_have_been_delivered(queue: Mess
     queue.nack(queue.pull("sub", 1)[0].ack_id)
     clock.advance(5)
     assert due() == 10
+
+
+# ---------------------------------------------------------------------- what is not in memory
+
+
+def ages(queue: MessageQueue) -> dict[str, tuple[float, float]]:
+    found = queue.statistics().subscriptions
+    return {each.subscription: (each.oldest_unacked_age_seconds, each.due_age_seconds) for each in found}
+
+
+def test_ages_after_a_restart_are_those_before_it(tmp_path: Path, clock: ManualClock) -> None:
+    with MessageQueue(SqliteJournal(tmp_path), clock=clock) as queue:
+        queue.register_topic("topic")
+        queue.register_subscription("all", "topic")
+        queue.register_subscription("some", "topic")
+        queue.publish("topic", [b"a"])
+        clock.advance(100)
+        queue.publish("topic", [b"b"])
+        queue.ack(queue.pull("some", 1)[0].ack_id)
+        clock.advance(10)
+        before = ages(queue)
+        assert before == {"all": (110, 110), "some": (10, 10)}
+    with MessageQueue(SqliteJournal(tmp_path), clock=clock) as queue:
+        assert ages(queue) == before
+        queue.register_subscription("new", "topic")
+        queue.seek_to_offset("new", 0)
+        clock.advance(1)
+        assert ages(queue) == {"all": (111, 111), "some": (11, 11), "new": (111, 111)}
+        queue.ack(queue.pull("all", 1)[0].ack_id)
+        assert ages(queue)["all"] == (11, 11)
+
+
+def test_what_is_delayed_over_a_restart_is_not_late(tmp_path: Path, clock: ManualClock) -> None:
+    with MessageQueue(SqliteJournal(tmp_path), clock=clock) as queue:
+        queue.register_topic("topic")
+        queue.register_subscription("sub", "topic")
+        queue.publish("topic", [Draft(b"a", delay_seconds=600)])
+        assert queue.pull("sub", 1) == []
+    with MessageQueue(SqliteJournal(tmp_path), clock=clock) as queue:
+        clock.advance(300)
+        assert ages(queue) == {"sub": (300, 0)}
+        clock.advance(360)
+        assert ages(queue)["sub"][0] == 660
+        assert ages(queue)["sub"][1] > 0
+
+
+@pytest.mark.parametrize("subscriptions", [1, 1200])
+def test_a_running_server_reads_the_ages_it_was_asked_for(tmp_path: Path, subscriptions: int) -> None:
+    clock = ManualClock()
+    with MessageQueue(SqliteJournal(tmp_path), clock=clock) as queue:
+        queue.register_topic("topic")
+        for number in range(subscriptions):
+            queue.register_subscription(f"sub-{number}", "topic")
+        queue.publish("topic", [b"a"])
+        published_at = clock.now()
+
+    async def main() -> None:
+        clock.advance(100)
+        queue = AsyncMessageQueue(SqliteJournal(tmp_path), clock=clock)
+        await queue.start()
+        traffic = Traffic(queue.engine)
+        traffic.take()
+        for _ in range(100):  # turns of the clock, not of the wall
+            found = {each.oldest_unacked_age_seconds for each in queue.engine.statistics().subscriptions}
+            if found != {0.0} and len(found) == 1:
+                break
+            clock.advance(1)
+            await asyncio.sleep(0.01)
+        age = (clock.now() - published_at) / SECOND
+        assert found == {age}
+        assert not queue.engine.ages.wanted
+        assert traffic.take().oldest_age_seconds == age
+        await queue.close()
+
+    asyncio.run(main())
+
+
+def test_an_oldest_that_cannot_be_read_is_rather_too_old(clock: ManualClock) -> None:
+    class Damaged(MemoryJournal):
+        durable = True
+        damaged = False
+
+        def read(self, *words: object, **more: object) -> list[object]:
+            if self.damaged:
+                raise DamagedStoreError("a batch is damaged")
+            return super().read(*words, **more)
+
+    journal = Damaged()
+    queue = MessageQueue(journal, clock=clock, sizes=Sizes(cache_bytes=1, chunk_messages=1))
+    queue.register_topic("topic")
+    queue.register_subscription("sub", "topic")
+    clock.advance(5)
+    queue.publish("topic", [b"a"])
+    queue.publish("topic", [b"b"])
+    journal.damaged = True
+    assert ages(queue) == {"sub": (5, 5)}
+    assert ages(queue) == {"sub": (5, 5)}
+    assert not queue.engine.ages.wanted
