@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Annotated, Any
 
 import msgspec
@@ -14,7 +15,12 @@ from penstock.errors import InvalidArgumentError
 
 Predicate = Callable[[Message], bool]
 
-_STEP = re.compile(r"""\.(?P<name>[^.\[\]="'<>! ]+)|\[(?P<index>\d{1,9})\]|\["(?P<quoted>[^"]*)"\]""")
+_STEP = re.compile(
+    r"""\.(?P<name>[^.\[\]="'<>! ]+)|\[(?P<index>\d{1,9})\]"""
+    r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\['(?P<plain>[^']*)'\]"""
+)
+_DECODER = msgspec.json.Decoder(float_hook=Decimal)  # 0.1 is no other number, and 1e400 is one
+_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ArithmeticError)  # or nothing we can compare
 _NOT_A_PATH = "json must be a path such as $.a.b[0], or $.a.b=5"
 _ABSENT = object()
 
@@ -62,8 +68,8 @@ def _has_place(text: str) -> Predicate:
 
     def test(message: Message) -> bool:
         try:
-            found = msgspec.json.decode(message.data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = _DECODER.decode(message.data)
+        except _NO_JSON:
             return False
         for step in steps:
             in_object = isinstance(found, dict) and isinstance(step, str) and step in found
@@ -84,11 +90,22 @@ def _read_path(text: str) -> tuple[list[str | int], Any]:
         step = _STEP.match(text, at)
         if step is None:
             raise InvalidArgumentError(_NOT_A_PATH)
-        steps.append(int(step["index"]) if step["index"] else step["name"] or step["quoted"] or "")
+        steps.append(_key(step))
         at = step.end()
     if at == len(text):
         return steps, _ABSENT
     try:
-        return steps, msgspec.json.decode(text[at + 1 :].encode())
-    except (msgspec.DecodeError, RecursionError):
+        return steps, _DECODER.decode(text[at + 1 :].encode())
+    except _NO_JSON:
         return steps, text[at + 1 :]  # what is no JSON is meant as text
+
+
+def _key(step: re.Match[str]) -> str | int:
+    if step["index"]:
+        return int(step["index"])
+    if not step["quoted"]:
+        return step["name"] or step["plain"] or ""
+    try:
+        return msgspec.json.decode(step["quoted"].encode(), type=str)
+    except msgspec.DecodeError:
+        raise InvalidArgumentError(_NOT_A_PATH) from None
