@@ -135,7 +135,8 @@ def test_where_nothing_is_asked_all_are_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "a", ".a", "$a", "$.", "$[", "$[x]", "$[-1]", "$.a b", '$["a]', "$.n>297", "$.n<=3", "$.n!=3"]
+    "path",
+    ["", "a", ".a", "$a", "$.", "$[", "$[x]", "$[-1]", "$.a b", '$["a]', r'$["\q"]', "$.n>297", "$.n<=3", "$.n!=3"],
 )
 def test_what_is_no_path_is_refused(path: str) -> None:
     if not path:
