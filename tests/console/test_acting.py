@@ -450,3 +450,22 @@ def test_many_that_grow_when_they_are_filled_in_are_published(page: Page, admin:
     submit(page, "Publish")
     expect(said(page)).to_have_text("12 messages published, from offset 0 on.")
     assert admin.get("/topics/grows")["messages"] == 12
+
+
+def test_the_backlog_of_a_filter_is_at_most_so_many(page: Page, admin: Client) -> None:
+    kinds = [{"data": "x", "attributes": {"kind": kind}} for kind in "ab" * 5]
+    make_topic(admin, "sieve", kinds, "sieve-sub", filter='attributes.kind = "a"')
+    admin.post("/subscriptions/sieve-sub/pull", {"max_messages": 1})
+    page.goto(address("subscriptions", "sieve-sub"))
+    tile = page.locator(".tile", has_text="Backlog")
+    expect(tile).to_contain_text("1 in flight")
+    expect(page.get_by_text("Its filter is only asked when messages are read")).to_be_visible()
+    press(page, "Purge")
+    expect(page.get_by_role("dialog")).to_contain_text("1 of them in flight.")
+    submit(page, "Cancel")
+    admin.post("/subscriptions/sieve-sub/purge")
+    press(page, "Seek")
+    plan = "At most 10 acked messages come back, at most 0 messages of the backlog are skipped: "
+    expect(page.locator(".plan")).to_have_text(f"{plan}it is at most 0 now, at most 10 afterwards.")
+    submit(page, "Seek")
+    expect(said(page)).to_have_text("The backlog is at most 10 messages now.")

@@ -101,10 +101,10 @@ def test_the_charts_of_a_quiet_subscription_tell_what_waits_while_others_are_bus
     busy.start()
     try:
         page.goto(address("subscriptions", "projects/penstock/subscriptions/quiet-sub"))
-        waiting = page.locator(".legend > span", has_text="waiting").locator("b")
-        expect(waiting).to_have_text("3")
+        backlog = page.locator(".legend > span", has_text="backlog").locator("b")
+        expect(backlog).to_have_text("3")
         page.evaluate(SAMPLES_PASS)
-        expect(waiting).to_have_text("3", timeout=1)
+        expect(backlog).to_have_text("3", timeout=1)
     finally:
         over.set()
         busy.join()

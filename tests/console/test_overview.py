@@ -65,10 +65,15 @@ def test_what_is_stuck_is_red(page: Page) -> None:
     page.route("**/admin/v1/subscriptions?*", age)
     page.goto("/#/overview")
     stuck = page.locator(".box.stuck", has_text="archive")
-    expect(stuck).to_contain_text("waiting for 1 h")
+    expect(stuck).to_contain_text("stuck for 1 h, backlog ")
     expect(page.locator(".pipe.stuck").first).to_be_attached()
     expect(page.get_by_text("Red: messages have waited for more than 1 min")).to_be_visible()
     page.unroute_all(behavior="ignoreErrors")
+
+
+def test_what_all_doors_together_counts_is_said(page: Page) -> None:
+    page.goto("/#/overview")
+    expect(page.get_by_text("All is as the broker counts")).to_be_visible()
 
 
 def test_the_pointer_reads_all_charts_at_one_time(page: Page) -> None:

@@ -93,8 +93,28 @@ def test_a_move_with_a_rate_shows_its_progress_and_is_stopped(page: Page, admin:
     submit(page, "Stop")
     expect(said(page)).to_contain_text("Stopped: ")
     moved = admin.get("/topics/slow-to")["messages"]
+    left = f"{500 - moved} left (stopped before it came to them: {500 - moved}), 0 unknown."
+    expect(said(page)).to_contain_text(left)
     assert 0 <= moved < 500
     assert admin.get("/subscriptions/slow-keep")["backlog_messages"] == 500 - moved
+
+
+def test_what_is_beyond_the_most_that_was_asked_for_is_left(page: Page, admin: Client) -> None:
+    make_topic(admin, "most", [{"data": "x"}] * 10, "most-keep")
+    admin.post("/topics", {"name": "most-to"})
+    admin.post("/subscriptions/most-keep/pull", {"max_messages": 2})
+    page.goto(address("subscriptions", "most-keep"))
+    press(page, "Move messages")
+    expect(page.get_by_role("dialog")).to_contain_text("10 messages in the backlog, 2 of them in flight.")
+    page.get_by_label("To topic").fill("most-to")
+    page.get_by_label("At most", exact=True).fill("3")
+    submit(page, "Move")
+    why = "a consumer has it, or it is settled: 2, beyond the most that was asked for: 5"
+    expect(said(page)).to_have_text(f"3 messages moved, 7 left ({why}), 0 unknown.")
+    page.goto("/#/moves")
+    row = page.get_by_role("row").filter(has_text="most-keep")
+    expect(row.get_by_role("cell").nth(5)).to_have_text("7")
+    expect(row).to_contain_text(why)
 
 
 def test_a_move_from_a_topic_that_nobody_reads_leads_back_to_it(page: Page, admin: Client) -> None:

@@ -130,7 +130,7 @@ class NewMove(Wanted, forbid_unknown_fields=True, kw_only=True, rename={"source"
     project: str = ""
 
 
-class MoveRecord(msgspec.Struct, rename={"source": "from"}):
+class MoveRecord(msgspec.Struct, rename={"source": "from", "most": "max"}):
     """`moved`: published and acked. `left`: not chosen or refused, by reason. `unknown`: published, or perhaps not."""
 
     id: str
@@ -143,6 +143,7 @@ class MoveRecord(msgspec.Struct, rename={"source": "from"}):
     reasons: Counts
     unknown: Count
     total: Count
+    most: Count
     rate: float
     started_at: datetime
     ended_at: datetime | None
@@ -241,6 +242,7 @@ def _record(move: Move) -> MoveRecord:
         reasons=dict(move.left),
         unknown=move.unknown,
         total=move.total,
+        most=move.choice.most,
         rate=move.choice.rate,
         started_at=made_at(move.started_at),
         ended_at=instant(move.ended_at),

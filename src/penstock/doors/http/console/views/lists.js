@@ -78,8 +78,8 @@ function Projects({ known: { projects, total }, chosen }) {
 }
 
 const lastMinute = (what) => ({ label: "Last minute", minor: true, cell: (row) => html`<${Sparkline} values=${row.recent} label=${`${what} in the last minute`} />` });
-const waiting = [
-  { label: "Waiting", number: true, sort: "backlog", cell: (each) => count(each.backlog_messages) },
+const backlog = [
+  { label: "Backlog", number: true, sort: "backlog", cell: (each) => count(each.backlog_messages) },
   { label: "In flight", number: true, sort: "in_flight", cell: (each) => count(each.in_flight_messages) },
   { label: "Oldest", number: true, sort: "oldest", cell: (each) => html`<span class=${isStuck(each) ? "bad" : ""} title=${isStuck(each) ? "Nothing is acked" : ""}>${each.backlog_messages ? duration(each.oldest_age_seconds) : "–"}</span>` },
   { label: "Delivered", number: true, sort: "rate", cell: (each) => rate(each.deliver_rate) },
@@ -125,7 +125,7 @@ export class Subscriptions extends List {
       { label: "Subscription", sort: "name", narrow: true, cell: (each) => shownName(each, usual) },
       { label: "Topic", sort: "topic", narrow: true, cell: (each) => (each.detached ? html`<span class="quiet cut" title=${each.topic}>${lastPart(each.topic)}, deleted</span>` : html`<a class="cut" title=${each.topic} href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>`) },
       { label: "Kind", minor: true, cell: (each) => (each.detached ? "detached" : each.kind) },
-      ...waiting,
+      ...backlog,
     ];
   }
 }
@@ -140,6 +140,6 @@ export class Queues extends List {
   dialog = (onClose) => html`<${CreateQueue} project=${this.props.query.project} onClose=${onClose} />`;
 
   columns(usual) {
-    return [{ label: "Queue", sort: "name", cell: (queue) => shownName({ project: queue.project, id: queue.name }, usual) }, ...waiting];
+    return [{ label: "Queue", sort: "name", cell: (queue) => shownName({ project: queue.project, id: queue.name }, usual) }, ...backlog];
   }
 }

@@ -33,32 +33,43 @@ export class Moves extends View {
         { label: "State", cell: (move) => html`<span class=${`state ${move.state}`}>${move.state}</span>` },
         { label: "Progress", cell: (move) => html`<${Bar} move=${move} />` },
         { label: "Moved", number: true, cell: (move) => count(move.moved) },
-        { label: "Left", number: true, cell: (move) => html`<span title=${reasons(move)}>${count(move.left)}</span>` },
+        { label: "Left", number: true, cell: (move) => count(whole(move).left) },
         { label: "Unknown", number: true, cell: (move) => (move.state === "running" ? "–" : count(move.unknown)) },
         { label: "At most", number: true, cell: (move) => (move.rate ? rate(move.rate) : "no limit") },
         { label: "Started", cell: (move) => ago(move.started_at, live.now()) },
-        { label: "Why", wide: true, cell: (move) => (move.state === "running" && live.canChange ? html`<button type="button" onClick=${stop(move)}>Stop</button>` : move.reason || reasons(move)) },
+        { label: "Why", wide: true, cell: (move) => (move.state === "running" && live.canChange ? html`<button type="button" onClick=${stop(move)}>Stop</button>` : [move.reason, reasons(whole(move))].filter(Boolean).join("; ")) },
       ]} />
     </section>`;
   }
 }
 
-/** `most`: more than so many are not moved. */
-function Bar({ move, most }) {
-  const total = Math.max(1, most ? Math.min(most, move.total) : move.total);
-  return html`<progress max=${total} value=${move.state === "done" ? total : move.moved + (most ? 0 : move.left)} aria-label="Progress"></progress>`;
+/** More than `max` are not moved. */
+const totalOf = ({ max, total }) => (max ? Math.min(max, total) : total);
+
+function Bar({ move }) {
+  const total = Math.max(1, totalOf(move));
+  return html`<progress max=${total} value=${move.state === "done" ? total : move.moved + (move.max ? 0 : move.left)} aria-label="Progress"></progress>`;
 }
 
 function reasons(move) {
   return Object.entries(move.reasons).map(([reason, number]) => `${reason}: ${count(number)}`).join(", ");
 }
 
+/** A move that is over, with what it did not come to: the server counts what it looked at. */
+function whole(move) {
+  const { state, max, total, moved, left, unknown } = move;
+  const rest = total - moved - left - unknown;
+  if (state === "running" || rest <= 0 || (state === "done" && (!max || moved < max))) return move; // others settled the rest
+  const reason = state === "done" ? "beyond the most that was asked for" : `${state} before it came to them`;
+  return { ...move, left: left + rest, reasons: { ...move.reasons, [reason]: rest } };
+}
+
 /** What came of a move, in one sentence. */
 export function outcome(move) {
-  const left = move.left ? ` (${reasons(move)})` : "";
+  const { left } = whole(move);
   const why = move.reason ? ` ${move.reason}.` : "";
-  const open = move.state === "running" ? "under way" : "unknown"; // what is published and not yet acked is no riddle while it runs
-  return `${plural(move.moved, "message")} moved, ${count(move.left)} left${left}, ${count(move.unknown)} ${open}.${why}`;
+  const [stay, open] = move.state === "running" ? ["passed over", "under way"] : ["left", "unknown"]; // while it runs, the rest is to come
+  return `${plural(move.moved, "message")} moved, ${count(left)} ${stay}${left ? ` (${reasons(whole(move))})` : ""}, ${count(move.unknown)} ${open}.${why}`;
 }
 
 /** The same of a topic: of one of its subscriptions, or of the topic itself where nobody reads it. */
@@ -69,8 +80,8 @@ export class RedriveOf extends Component {
     const { topic } = this.props;
     try {
       const { subscriptions } = await get("/subscriptions", { topic: topic.name, page_size: 1000 });
-      const waiting = subscriptions.filter((each) => each.kind !== "cursor").map((each) => [each.name, `${each.id}: ${plural(each.backlog_messages, "message")} wait`]);
-      this.setState({ sources: waiting.length ? waiting : [[topic.name, `${topic.id}, which nobody reads`]] });
+      const read = subscriptions.filter((each) => each.kind !== "cursor").map((each) => [each.name, `${each.id}: ${backlogOf(each)}`]);
+      this.setState({ sources: read.length ? read : [[topic.name, `${topic.id}, which nobody reads`]] });
     } catch (error) {
       this.setState({ sources: [], error: error.message });
     }
@@ -83,7 +94,7 @@ export class RedriveOf extends Component {
   }
 }
 
-/** Properties: from, or sources to choose from; waiting; ids: only these. First a plan, then the move. */
+/** Properties: from, or sources to choose from; backlog: a sentence; ids: only these. First a plan, then the move. */
 export class Redrive extends Component {
   state = { which: this.props.ids ? "ids" : "all", plan: null, move: null, trouble: "" };
   edits = 0;
@@ -117,9 +128,8 @@ export class Redrive extends Component {
   }
 
   async run(values) {
-    const body = this.body(values);
-    const started = await post("/moves", body);
-    this.setState({ move: started, most: body.max, plan: null });
+    const started = await post("/moves", this.body(values));
+    this.setState({ move: started, plan: null });
     return this.follow(started);
   }
 
@@ -143,13 +153,13 @@ export class Redrive extends Component {
     return `${move.state === "stopped" ? "Stopped: " : ""}${outcome(move)}`;
   }
 
-  render({ title, sources, waiting, ids, onClose }, { which, plan, move, most, trouble }) {
+  render({ title, sources, backlog, ids, onClose }, { which, plan, move, trouble }) {
     return html`<${Dialog} title=${title} submit="Move" run=${(values) => this.run(values)} onClose=${onClose}
       extra=${(dialog) => (move
         ? html`<button type="button" disabled=${!dialog.state.busy} onClick=${() => remove(`/moves/${encodeURIComponent(move.id)}`).catch(() => {})}>Stop</button>`
         : html`<button type="button" disabled=${dialog.state.busy} onClick=${() => this.look(dialog)}>Only count</button>`)}>
       <div onInput=${() => this.edited()}>
-      <p class="quiet">${waiting === undefined ? "" : `${plural(waiting, "message")} wait. `}Each is published durably before it is acked here.</p>
+      <p class="quiet">${backlog} Each is published durably before it is acked here.</p>
       ${sources && html`<${Choice} label="From" name="from">${sources.map(([name, label]) => html`<option value=${name}>${label}</option>`)}<//>`}
       <${Field} label="To topic" name="to" hint="Empty: each dead letter goes back to the topic it came from" />
       <${Choice} label="Which" onChange=${(event) => this.setState({ which: event.target.value })}>
@@ -166,10 +176,14 @@ export class Redrive extends Component {
         <${Field} label="A second at most" name="rate" type="number" min="0" step="any" hint="empty: as fast as it goes" />
       </div></div>
       ${plan && html`<p class="plan" role="status">${plan}</p>`}
-      ${move && html`<p class="plan"><${Bar} move=${move} most=${most} /> ${outcome(move)} ${move.total ? `Of ${count(most ? Math.min(most, move.total) : move.total)}.` : ""} <a href=${format(["moves"])}>All moves</a></p>`}
+      ${move && html`<p class="plan"><${Bar} move=${move} /> ${outcome(move)} ${move.state === "running" && move.total ? `Of ${count(totalOf(move))}.` : ""} <a href=${format(["moves"])}>All moves</a></p>`}
       ${trouble && html`<p class="problem" role="alert">${trouble}</p>`}
     <//>`;
   }
+}
+
+export function backlogOf({ backlog_messages, in_flight_messages }) {
+  return `${plural(backlog_messages, "message")} in the backlog, ${count(in_flight_messages)} of them in flight.`;
 }
 
 export function sentence(plan) {

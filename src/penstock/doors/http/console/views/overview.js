@@ -98,13 +98,14 @@ export class Overview extends View {
     });
     const cell = (field) => (row) => rate(row[field] ?? 0);
     return html`<${Table} label="Rates through each door" rows=${rows} compact columns=${[
-      { label: "Door", cell: (row) => (row.name === "all" ? html`<strong title="As the broker counts: what it moves to a dead letter topic is published once more, and not returned">All</strong>` : row.name) },
+      { label: "Door", cell: (row) => (row.name === "all" ? html`<strong>All</strong>` : row.name) },
       { label: "Published", number: true, cell: cell("messages_in") },
       { label: "Delivered", number: true, cell: cell("messages_out") },
       { label: "Acked", number: true, cell: cell("acks") },
       { label: "Returned", number: true, cell: cell("returns") },
-      { label: "Dead-lettered", number: true, minor: true, cell: (row) => (row.name === "all" ? rate(row.dead) : html`<span class="quiet" title="The broker moves dead letters, no door does">–</span>`) },
-    ]} />`;
+      { label: "Dead-lettered", number: true, minor: true, cell: (row) => (row.name === "all" ? rate(row.dead) : "–") },
+    ]} />
+    <p class="quiet small">All is as the broker counts: what it moves to a dead letter topic is published once more, and not returned. No door moves dead letters.</p>`;
   }
 
   charts() {
@@ -115,7 +116,7 @@ export class Overview extends View {
     const chart = (title, unit, shown, times = samples.times) => html`<${Chart} title=${title} unit=${unit} seconds=${seconds} times=${times} lines=${shown} />`;
     return html`<div class="charts">
       ${chart("Messages", "rate", lines(["published", "c1", "published"], ["delivered", "c2", "delivered"], ["acked", "c3", "acked"], ["returned", "c4", "returned"], ["dead", "c5", "dead_lettered"]))}
-      ${chart("Waiting", "count", lines(["waiting", "c1", "backlog_messages"], ["in flight", "c2", "in_flight_messages"]))}
+      ${chart("Backlog", "count", lines(["backlog", "c1", "backlog_messages"], ["in flight", "c2", "in_flight_messages"]))}
       ${doors.length > 0 && chart("In, by door", "rate", through("messages_in"), doors[0].times)}
       ${doors.length > 0 && chart("Out, by door", "rate", through("messages_out"), doors[0].times)}
       ${chart("Commit", "duration", lines(["median", "c2", "commit_p50_seconds"], ["99th percentile", "c4", "commit_p99_seconds"]))}
@@ -133,7 +134,7 @@ function tiles({ statistics, server }) {
   return html`<div class="tiles ten">
     ${flowing("Published", statistics.published)}${flowing("Delivered", statistics.delivered)}${flowing("Acked", statistics.acked)}
     ${flowing("Returned", statistics.returned)}${flowing("Dead-lettered", statistics.dead_lettered, true)}
-    <${Tile} label="Waiting" value=${short(statistics.backlog_messages)} hint=${`${count(statistics.in_flight_messages)} in flight`} />
+    <${Tile} label="Backlog" value=${short(statistics.backlog_messages)} hint=${`${count(statistics.in_flight_messages)} of them in flight`} />
     <${Tile} label="Oldest waits" value=${duration(oldest_age_seconds)} hint=${statistics.backlog_messages ? "since it was published" : "nothing waits"} />
     <${Tile} label="Commit, 99 %" value=${duration(commits.p99_seconds)} hint=${`median ${duration(commits.p50_seconds)}, ${rate(commits.per_second)}`} />
     <${Tile} label="Disk" value=${journal.free_bytes === null ? "none" : bytes(journal.bytes + journal.wal_bytes)} hint=${journal.full ? "full: publishes are refused" : journal.free_bytes === null ? "kept in memory only" : `${bytes(journal.free_bytes)} free`} alert=${journal.full} />

@@ -65,9 +65,9 @@ function topicBox(name, topic, usual) {
 }
 
 function subscriptionBox(each, usual) {
-  const waiting = `${short(each.backlog_messages)} waiting`;
+  const backlog = `backlog ${short(each.backlog_messages)}`;
   const stuck = isStuck(each);
-  const note = stuck ? `stuck: ${waiting} for ${duration(each.due_age_seconds)}` : `${rate(each.deliver_rate)}, ${waiting}`;
+  const note = stuck ? `stuck for ${duration(each.due_age_seconds)}, ${backlog}` : `${rate(each.deliver_rate)}, ${backlog}`;
   return { key: each.name, label: shownName(each, usual), note, href: format(["subscriptions", each.name]), stuck };
 }
 

@@ -12,7 +12,7 @@ import { Copy, DoorNames, Facts, Labels, ReadOnly, Tile } from "../parts/facts.j
 import { Table } from "../parts/table.js";
 import { Consumers, Cursor, Leases } from "./consumers.js";
 import { ChangeSubscription } from "./creating.js";
-import { Redrive } from "./moves.js";
+import { backlogOf, Redrive } from "./moves.js";
 import { Publish } from "./publish.js";
 import { Seek } from "./seek.js";
 import { CreateSnapshot } from "./snapshots.js";
@@ -70,9 +70,9 @@ export class Subscription extends View {
           <button type="button" class="danger" onClick=${() => this.open("purge")}>Purge</button>`}
           <button type="button" class="danger" onClick=${() => this.open("delete")}>Delete</button>`}
       </div>
-      <p>${there ? html`Reads <a href=${format(["topics", subscription.topic])}>${lastPart(subscription.topic)}</a>` : html`Its topic, <code>${lastPart(subscription.topic)}</code>, was deleted: nothing is delivered any more`}${dead && html`; dead letters go to <a href=${format(["topics", dead])}>${lastPart(dead)}</a>`}.</p>
+      <p>${there ? html`Reads <a href=${format(["topics", subscription.topic])}>${lastPart(subscription.topic)}</a>` : html`Its topic, <code>${lastPart(subscription.topic)}</code>, was deleted: nothing is delivered any more`}${dead && html`; dead letters go to <a href=${format(["topics", dead])}>${lastPart(dead)}</a>`}.${subscription.options.filter && " Its filter is only asked when messages are read: the backlog counts those too that it will pass over."}</p>
       <div class="tiles">
-        <${Tile} label="Waiting" value=${count(subscription.backlog_messages)} hint=${bytes(subscription.backlog_bytes)} />
+        <${Tile} label="Backlog" value=${count(subscription.backlog_messages)} hint=${`${bytes(subscription.backlog_bytes)}, ${count(subscription.in_flight_messages)} in flight`} />
         <${Tile} label="In flight" value=${count(subscription.in_flight_messages)} hint=${bytes(subscription.in_flight_bytes)} />
         <${Tile} label="Oldest waits" value=${duration(subscription.oldest_age_seconds)} />
         <${Tile} label="Delivered" value=${rate(subscription.deliver_rate)} hint=${`${count(subscription.delivered)} since the start`} />
@@ -82,7 +82,7 @@ export class Subscription extends View {
       </div>
       <div class="charts">
         <${Chart} title="Messages a second" unit="rate" seconds=${900} times=${samples?.times ?? []} lines=${[line("delivered", "c2", "delivered"), line("acked", "c3", "acked"), line("returned", "c4", "returned")]} />
-        <${Chart} title="Waiting" unit="count" seconds=${900} times=${samples?.times ?? []} lines=${[line("waiting", "c1", "backlog_messages"), line("in flight", "c2", "in_flight_messages")]} />
+        <${Chart} title="Backlog" unit="count" seconds=${900} times=${samples?.times ?? []} lines=${[line("backlog", "c1", "backlog_messages"), line("in flight", "c2", "in_flight_messages")]} />
       </div>
       <div class="panel"><h2>Who is connected</h2>${consumers.cursor ? html`<${Cursor} cursor=${consumers.cursor} />` : html`<${Consumers} found=${consumers} now=${now} />`}</div>
       <div class="pair">
@@ -116,7 +116,7 @@ export class Subscription extends View {
       case "seek":
         return html`<${Seek} subscription=${subscription} onClose=${close} />`;
       case "redrive":
-        return html`<${Redrive} title=${`Move what waits in ${subscription.id}`} from=${subscription.name} waiting=${subscription.backlog_messages} onClose=${close} />`;
+        return html`<${Redrive} title=${`Move messages of ${subscription.id}`} from=${subscription.name} backlog=${backlogOf(subscription)} onClose=${close} />`;
       case "publish":
         return this.queue && html`<${Publish} topic=${this.queue} onClose=${close} />`;
       case "snapshot":
@@ -126,7 +126,7 @@ export class Subscription extends View {
       case "purge":
         return html`<${Dialog} title=${`Purge this ${topic ? "queue" : "subscription"}`} danger submit="Purge" typed=${subscription.id} onClose=${close}
           run=${async () => `${plural((await post(`${here}/purge`)).messages, "message")} will not be delivered any more.`}>
-          <p>${plural(subscription.backlog_messages, "message")} (${bytes(subscription.backlog_bytes)}) count as acked. It cannot be taken back.</p><//>`;
+          <p>${backlogOf(subscription)} All (${bytes(subscription.backlog_bytes)}) count as acked. It cannot be taken back.</p><//>`;
       case "delete":
         return html`<${Dialog} title=${`Delete this ${topic ? "queue" : "subscription"}`} danger submit="Delete" typed=${subscription.id}
           onClose=${(done) => (done ? goInstead([topic ? "queues" : "subscriptions"]) : close())}

@@ -76,7 +76,7 @@ export class Topic extends View {
           { label: "Subscription", cell: (each) => each.id },
           { label: "Kind", cell: (each) => each.kind },
           { label: "Connected", number: true, cell: (each) => count(each.consumers) },
-          { label: "Waiting", number: true, cell: (each) => count(each.backlog_messages) },
+          { label: "Backlog", number: true, cell: (each) => count(each.backlog_messages) },
           { label: "In flight", number: true, cell: (each) => count(each.in_flight_messages) },
           { label: "Oldest", number: true, cell: (each) => duration(each.oldest_age_seconds) },
           { label: "Delivered", number: true, cell: (each) => rate(each.deliver_rate) },
