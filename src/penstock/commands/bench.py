@@ -128,25 +128,29 @@ def _measure(what: str, shares: list[int], work: Callable[[int, Note], list[floa
                 bar.add(count)
             return not ended.is_set()
 
-        def run(share: int) -> None:
+        def run(share: int, over: threading.Event) -> None:
             try:
                 latencies.extend(work(share, note))
             except PenstockError as error:
                 failures.append(error)
                 ended.set()
+            finally:
+                over.set()
 
-        threads = [threading.Thread(target=run, args=(share,), daemon=True) for share in shares if share]
+        # Threads are not joined: a Ctrl-C during a join makes Python 3.11 take one for ended that goes on.
+        ends = list[threading.Event]()
         began = time.monotonic()
-        for each in threads:
-            each.start()
         try:
-            for each in threads:
-                each.join()
+            for share in filter(None, shares):
+                ends.append(threading.Event())
+                threading.Thread(target=run, args=(share, ends[-1]), daemon=True).start()
+            for each in ends:
+                each.wait()
         finally:
             ended.set()
             until = time.monotonic() + STOP_SECONDS
-            for each in threads:
-                each.join(max(0.0, until - time.monotonic()))
+            for each in ends:
+                each.wait(max(0.0, until - time.monotonic()))
         seconds = time.monotonic() - began
     if failures:
         raise failures[0]
