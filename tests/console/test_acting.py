@@ -396,10 +396,22 @@ def test_a_token_is_asked_for_and_one_that_may_only_read_changes_nothing(
     ):
         page.goto(f"/#/{place}")
         expect(page.get_by_text(shown).first).to_be_visible()
-        assert place.endswith("open=0") or page.get_by_text("read only").is_visible()
+        expect(page.get_by_role("button", name="read only")).to_be_visible()
         for label in CHANGES:
             assert page.get_by_role("button", name=label, exact=True).count() == 0, (place, label)
         assert page.get_by_role("dialog").count() == 0, place
+    page.goto("/#/topics")
+    for given, problem in (("wrong", "This token is not known."), ("all-of-it", "")):
+        press(page, "read only")
+        dialog.get_by_label("Token").fill(given)
+        submit(page, "Go on")
+        if problem:
+            expect(dialog.get_by_role("alert")).to_contain_text(problem)
+            page.keyboard.press("Escape")
+            page.reload()
+            expect(page.locator(".connection")).to_have_text("live")  # with the one it had
+    expect(page.get_by_role("button", name="New topic")).to_be_visible()
+    expect(page.get_by_role("button", name="read only")).to_have_count(0)
     page.close()
 
 

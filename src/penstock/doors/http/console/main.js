@@ -91,6 +91,21 @@ class App extends Component {
     if (first) event.preventDefault();
   }
 
+  /** Where it is refused, a page that is live keeps the one it had. */
+  async useToken(given) {
+    const before = token.get();
+    token.set(given);
+    try {
+      live.server = await get("/server");
+    } catch (error) {
+      if (live.state === "live") token.set(before);
+      throw error;
+    }
+    this.setState({ asked: false });
+    live.tell("server", live.server);
+    live.retry();
+  }
+
   /** What happened to the connection, over the page, so that nothing on it moves. */
   notice() {
     const ask = live.state === "refused" && html` <button type="button" onClick=${() => this.setState({ needsToken: true })}>Give a token</button>`;
@@ -112,13 +127,14 @@ class App extends Component {
         <a class="brand" href=${format(["overview"])}><img src="/console/icon.svg" alt="" width="22" height="22" />Penstock</a>
         <nav aria-label="Pages">${PAGES.map(([page, label, letter]) => html`<a href=${format([page])} aria-current=${page === (section ?? here) ? "page" : undefined} title=${`g ${letter}`}>${label}</a>`)}</nav>
         <span class=${`connection ${live.paused ? "paused" : live.state}`} role="status">${live.paused ? "paused" : live.state}</span>
+        ${live.server && !live.canChange && html`<button type="button" class="quiet" title="This token may only read: nothing is offered that would change anything. Give another" onClick=${() => this.setState({ needsToken: true })}>read only</button>`}
         ${live.paused && here !== "overview" && html`<button type="button" onClick=${() => live.pause(false)}>Go on</button>`}
         <button type="button" class="quiet" aria-label="Keys" onClick=${() => this.setState({ help: true })}>?</button>
       </header>
       <main id="main" tabindex="-1">${page(here, parts, query)}</main>
       ${this.notice()}
       ${needsToken && html`<${Dialog} title="This server asks for a token" submit="Go on" onClose=${() => this.setState({ needsToken: false })}
-        run=${async (values) => { token.set(values.token); await get("/server"); this.setState({ asked: false }); live.retry(); }}>
+        run=${(values) => this.useToken(values.token)}>
         <${Field} label="Token" name="token" type="password" required autofocus hint="One of http_tokens or http_read_tokens; kept until this tab is closed" /><//>`}
       ${help && html`<${Dialog} title="Keys" submit="Close" run=${async () => {}} onClose=${() => this.setState({ help: false })}>
         <dl class="facts">${[...KEYS, ...PAGES.map(([, label, letter]) => [`g ${letter}`, label.toLowerCase()]), ["?", "this list"]].map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`}`;

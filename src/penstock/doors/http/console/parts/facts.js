@@ -57,8 +57,3 @@ export function Segments({ label, value, options, onChoose }) {
     ${options.map(([each, text]) => html`<button type="button" aria-pressed=${each === value} onClick=${() => onChoose(each)}>${text}</button>`)}
   </div>`;
 }
-
-/** Where buttons would be, for a token that may only read. */
-export function ReadOnly() {
-  return html`<span class="quiet" title="This token may only read: nothing that would change anything is offered.">read only</span>`;
-}

@@ -6,7 +6,6 @@ import { live } from "../lib/live.js";
 import { format } from "../lib/route.js";
 import { Component, html, View } from "../lib/view.js";
 import { Choice, Dialog, Field } from "../parts/dialog.js";
-import { ReadOnly } from "../parts/facts.js";
 import { Table } from "../parts/table.js";
 
 const ALL = 1000; // the server keeps fewer
@@ -25,7 +24,7 @@ export class Moves extends View {
       this.reload();
     };
     return html`<section aria-label="Moves">
-      <div class="bar"><h1>Moves</h1>${!live.canChange && html`<${ReadOnly} />`}</div>
+      <div class="bar"><h1>Moves</h1></div>
       <p class="quiet">Redrives and moves since the server was started. A new one begins on the page of a subscription or of a topic.</p>
       <${Table} label="Moves" rows=${moves} keyOf=${(move) => move.id} empty="Nothing was moved yet." columns=${[
         { label: "From", cell: (move) => html`<a class="cut" title=${move.topic ?? move.from} href=${move.topic ? format(["topics", move.topic]) : format(["subscriptions", move.from])}>${lastPart(move.topic ?? move.from)}</a>` },

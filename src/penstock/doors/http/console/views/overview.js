@@ -79,7 +79,7 @@ export class Overview extends View {
         ${topics.total ? html`<${Flow} ...${flow} />
           <p class="quiet small">The mean of ten seconds. ${flow.cut && html`The busiest of ${count(topics.total)} <a href=${format(["topics"], { sort: "-rate" })}>topics</a> and ${count(busy.total)} <a href=${format(["subscriptions"], { sort: "-rate" })}>subscriptions</a>. `}
           ${flow.stuck ? html`<strong class="bad">Red: messages have waited for more than ${duration(STUCK_SECONDS)}, and nothing is acked.</strong> <a href=${format(["subscriptions"], { sort: "-due" })}>Longest first</a>` : "Red is where messages wait for more than a minute and nothing is acked."}</p>`
-        : html`<p class="empty">There are no topics yet. A publisher makes one, or <a href=${format(["topics"], { do: "new" })}>you do</a>.</p>`}
+        : html`<p class="empty">There are no topics yet. A publisher makes one${live.canChange && html`, or <a href=${format(["topics"], { do: "new" })}>you do</a>`}.</p>`}
       </div>
       ${this.throughDoors(data, server)}
       ${this.charts()}

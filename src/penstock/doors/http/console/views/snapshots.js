@@ -6,7 +6,6 @@ import { live } from "../lib/live.js";
 import { format, refine } from "../lib/route.js";
 import { Component, html, View } from "../lib/view.js";
 import { Choice, Dialog, Field } from "../parts/dialog.js";
-import { ReadOnly } from "../parts/facts.js";
 import { Pager, Search, Table } from "../parts/table.js";
 import { projectOf } from "./creating.js";
 
@@ -39,7 +38,7 @@ export class Snapshots extends View {
       live.canChange && html`<button type="button" class=${danger ? "danger" : ""} onClick=${() => this.open(dialog, what)}>${label}</button>`;
     const [seek, drop, restore, dropWhole] = [act("Seek to it", "seek"), act("Delete", "drop", true), act("Go back", "restore"), act("Delete", "dropWhole", true)];
     return html`<section aria-label="Snapshots">
-      <div class="bar"><h1>Snapshots</h1>${!live.canChange && html`<${ReadOnly} />`}</div>
+      <div class="bar"><h1>Snapshots</h1></div>
       <p class="quiet">A snapshot remembers what is unacked now, and keeps the messages for it.</p>
       <div class="bar"><h2>Of the whole project</h2>
         <select aria-label="Project" onChange=${(event) => refine({ project: event.target.value })}>

@@ -8,7 +8,7 @@ import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
 import { Check, Dialog } from "../parts/dialog.js";
-import { Copy, DoorNames, Facts, Labels, ReadOnly, Tile } from "../parts/facts.js";
+import { Copy, DoorNames, Facts, Labels, Tile } from "../parts/facts.js";
 import { Table } from "../parts/table.js";
 import { Consumers, Cursor, Leases } from "./consumers.js";
 import { ChangeSubscription } from "./creating.js";
@@ -59,7 +59,6 @@ export class Subscription extends View {
     return html`<section aria-label=${`Subscription ${subscription.id}`}>
       <div class="bar">
         <h1><span class="kind">${topic ? "Queue" : "Subscription"}</span> ${subscription.id}</h1>
-        ${!change && html`<${ReadOnly} />`}
         ${there && html`<a class="button" href=${format(["topics", subscription.topic, "messages"])}>Messages</a>`}
         ${change && html`
           ${topic && html`<button type="button" class="primary" onClick=${() => this.open("publish")}>Publish</button>`}

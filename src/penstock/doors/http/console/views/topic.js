@@ -8,7 +8,7 @@ import { follow, Samples } from "../lib/samples.js";
 import { html, View } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
 import { Dialog } from "../parts/dialog.js";
-import { DoorNames, Facts, Labels, ReadOnly, Tile } from "../parts/facts.js";
+import { DoorNames, Facts, Labels, Tile } from "../parts/facts.js";
 import { Table } from "../parts/table.js";
 import { Cursors } from "./consumers.js";
 import { ChangeTopic, CreateSubscription } from "./creating.js";
@@ -41,7 +41,6 @@ export class Topic extends View {
       <div class="bar">
         <h1><span class="kind">Topic</span> ${topic.id}</h1>
         <a class="button" href=${format(["topics", topic.name, "messages"])}>Messages</a>
-        ${!live.canChange && html`<${ReadOnly} />`}
         ${live.canChange && html`
           <button type="button" class="primary" onClick=${() => this.open("publish")}>Publish</button>
           <button type="button" onClick=${() => this.open("subscribe")}>New subscription</button>
