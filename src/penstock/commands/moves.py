@@ -182,25 +182,13 @@ def _end(session: Session, move: dict[str, Any]) -> None:
         raise typer.Exit(PARTLY_DONE)
 
 
-def _left(move: dict[str, Any]) -> dict[str, int]:
-    """How many stay, by reason: also those that it did not come to, which the server does not count."""
-    rest = move["total"] - move["moved"] - move["left"] - move["unknown"]
-    done = move["state"] == "done"
-    if rest <= 0 or (done and not 0 < move["max"] <= move["moved"]):  # the rest was settled by others
-        return dict(move["reasons"])
-    reason = "beyond the most that was asked for" if done else f"{move['state']} before it came to them"
-    return {**move["reasons"], reason: rest}
-
-
 def _receipt(session: Session, move: dict[str, Any]) -> None:
-    left = _left(move)
-    stay = sum(left.values())
-    sentence = f"Moved {move['moved']:,}, left {stay:,}, unknown {move['unknown']:,}"
+    sentence = f"Moved {move['moved']:,}, left {move['left']:,}, unknown {move['unknown']:,}"
     if move["id"] is None:
-        sentence = f"There is nothing to move; left {stay:,}"
+        sentence = f"There is nothing to move; left {move['left']:,}"
     session.output.say(sentence, move)
     if not session.output.json:
-        for reason, number in left.items():
+        for reason, number in move["reasons"].items():
             print(f"  {number:,} stay: {reason}")
     if move["reason"]:
         complain(f"The move {'ended' if move['state'] == 'done' else move['state']}: {move['reason']}")

@@ -157,6 +157,19 @@ def test_what_is_not_chosen_stays_and_counts_no_attempt(harness: Harness) -> Non
     assert len(rest) == 30 - len(chosen)
 
 
+@pytest.mark.parametrize(("chosen", "left"), [({}, 27), ({"filter": 'attributes.n = "1"'}, 27)])
+def test_what_is_beyond_the_most_is_left_as_the_dry_run_said(
+    harness: Harness, chosen: dict[str, str], left: int
+) -> None:
+    looked_at(harness)
+    die(harness, 30)
+    preview = harness.ask("POST", "/moves", {"from": "look", "max": 3, "dry_run": True, **chosen}).json
+    receipt = move(harness, max=3, **chosen)
+    assert (receipt["moved"], receipt["left"], receipt["total"], receipt["max"]) == (3, left, 30, 3)
+    assert receipt["reasons"] == preview["reasons"] == {"not chosen": left}
+    assert backlog(harness) == left
+
+
 def test_what_is_large_is_moved_in_more_steps(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "BATCH_BYTES", 300)
     looked_at(harness)
@@ -246,7 +259,8 @@ def test_with_a_rate_it_takes_its_time_and_can_be_stopped(harness: Harness) -> N
     stopped = harness.ask("DELETE", f"/moves/{started['id']}").json
     assert stopped["state"] == "stopped"
     assert stopped["moved"] in (1, 2)
-    assert backlog(harness) == 50 - stopped["moved"]
+    assert stopped["reasons"] == {"stopped before it came to them": 50 - stopped["moved"]}
+    assert backlog(harness) == stopped["left"] == 50 - stopped["moved"]
     assert move(harness)["moved"] == 50 - stopped["moved"]
     assert len(pulled(harness)) == 50
 

@@ -131,7 +131,7 @@ class NewMove(Wanted, forbid_unknown_fields=True, kw_only=True, rename={"source"
 
 
 class MoveRecord(msgspec.Struct, rename={"source": "from", "most": "max"}):
-    """`moved`: published and acked. `left`: not chosen or refused, by reason. `unknown`: published, or perhaps not."""
+    """`moved`: published and acked. `left`: what stays, by reason. `unknown`: published, or perhaps not."""
 
     id: str
     state: str

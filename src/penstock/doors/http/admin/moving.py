@@ -178,7 +178,14 @@ class Move:
 
     @property
     def left(self) -> Mapping[str, int]:
-        return self._scan.left if self._scan is not None else {}
+        """What stays, by reason; once it is over, also what it did not come to."""
+        looked = self._scan.left if self._scan is not None else {}
+        rest = self.total - self.moved - sum(looked.values()) - self.unknown
+        full = 0 < self.choice.most <= self.moved
+        if rest <= 0 or self.state == RUNNING or (self.state == DONE and not full):  # others settled the rest
+            return looked
+        reason = NOT_CHOSEN if self.state == DONE else f"{self.state} before it came to them"
+        return {**looked, reason: looked.get(reason, 0) + rest}
 
     @property
     def unknown(self) -> int:

@@ -32,11 +32,11 @@ export class Moves extends View {
         { label: "State", cell: (move) => html`<span class=${`state ${move.state}`}>${move.state}</span>` },
         { label: "Progress", cell: (move) => html`<${Bar} move=${move} />` },
         { label: "Moved", number: true, cell: (move) => count(move.moved) },
-        { label: "Left", number: true, cell: (move) => count(whole(move).left) },
+        { label: "Left", number: true, cell: (move) => count(move.left) },
         { label: "Unknown", number: true, cell: (move) => (move.state === "running" ? "–" : count(move.unknown)) },
         { label: "At most", number: true, cell: (move) => (move.rate ? rate(move.rate) : "no limit") },
         { label: "Started", cell: (move) => ago(move.started_at, live.now()) },
-        { label: "Why", wide: true, cell: (move) => (move.state === "running" && live.canChange ? html`<button type="button" onClick=${stop(move)}>Stop</button>` : [move.reason, reasons(whole(move))].filter(Boolean).join("; ")) },
+        { label: "Why", wide: true, cell: (move) => (move.state === "running" && live.canChange ? html`<button type="button" onClick=${stop(move)}>Stop</button>` : [move.reason, reasons(move)].filter(Boolean).join("; ")) },
       ]} />
     </section>`;
   }
@@ -54,21 +54,11 @@ function reasons(move) {
   return Object.entries(move.reasons).map(([reason, number]) => `${reason}: ${count(number)}`).join(", ");
 }
 
-/** A move that is over, with what it did not come to: the server counts what it looked at. */
-function whole(move) {
-  const { state, max, total, moved, left, unknown } = move;
-  const rest = total - moved - left - unknown;
-  if (state === "running" || rest <= 0 || (state === "done" && (!max || moved < max))) return move; // others settled the rest
-  const reason = state === "done" ? "beyond the most that was asked for" : `${state} before it came to them`;
-  return { ...move, left: left + rest, reasons: { ...move.reasons, [reason]: rest } };
-}
-
 /** What came of a move, in one sentence. */
 export function outcome(move) {
-  const { left } = whole(move);
   const why = move.reason ? ` ${move.reason}.` : "";
   const [stay, open] = move.state === "running" ? ["passed over", "under way"] : ["left", "unknown"]; // while it runs, the rest is to come
-  return `${plural(move.moved, "message")} moved, ${count(left)} ${stay}${left ? ` (${reasons(whole(move))})` : ""}, ${count(move.unknown)} ${open}.${why}`;
+  return `${plural(move.moved, "message")} moved, ${count(move.left)} ${stay}${move.left ? ` (${reasons(move)})` : ""}, ${count(move.unknown)} ${open}.${why}`;
 }
 
 /** The same of a topic: of one of its subscriptions, or of the topic itself where nobody reads it. */
