@@ -2,18 +2,24 @@
 
 Ports are free ones unless they are given, waiting is for what is waited for, and a process is stopped by its id. The
 log of a running server is shown with a test that fails (`tests/conftest.py`).
+
+A port that the system chooses may be that of somebody's connection while its server is down, even of a client that
+tries it again and again and so meets itself. So they are taken from below those that the system gives away.
 """
 
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,6 +28,10 @@ import psutil
 SECONDS = 60.0  # only a failing test waits so long
 DOORS = ("pubsub", "azure", "text", "flight", "http")
 ROOT = Path(__file__).resolve().parents[1]
+WORKERS_MAX = 16  # of one run of the tests; each has ports of its own
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS_MAX
+_MINE = range(20_000 + _WORKER, 32_000, WORKERS_MAX)
+_PORTS = itertools.islice(itertools.cycle(_MINE), os.getpid() % len(_MINE), None)  # another run begins elsewhere
 
 
 class ServerProcess:
@@ -48,7 +58,7 @@ class ServerProcess:
         self._command = [python, "-m", *command]
         self._arguments = arguments
         self._environment = clean_environment(**settings) | dict(environment or {})
-        self._ports = {} if doors is None else dict.fromkeys(DOORS, "off") | dict.fromkeys(doors, "0")
+        self._ports = {} if doors is None else dict.fromkeys(DOORS, "off") | {door: free_port() for door in doors}
         self._ports |= ports or {}
         self.start()
 
@@ -135,6 +145,15 @@ class ServerProcess:
         if self in self.started:
             self.started.remove(self)
         return code
+
+
+def free_port() -> str:
+    for port in itertools.islice(_PORTS, len(_MINE)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return str(port)
+    raise AssertionError("no port is free")
 
 
 @atexit.register

@@ -154,9 +154,13 @@ def test_calls_that_end_by_their_deadline_leave_nothing(known: Harness) -> None:
         publish = client.channel.unary_unary(PUBLISH)
         client.call("GetTopic", topic=TOPIC)
         with without_collector() as watch:
-            for _ in range(6):
-                with pytest.raises(grpc.RpcError):
+            ended = []
+            while len(ended) < 6:  # on a busy machine the client may look at its clock too late
+                try:
                     publish(body, timeout=0.004)
+                except grpc.RpcError as error:
+                    ended.append(error.code())
+            assert set(ended) == {grpc.StatusCode.DEADLINE_EXCEEDED}
             eventually(lambda: known.door.budget.in_use_bytes < 1 << 20)
             eventually(lambda: not watch.left())
 
