@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from tests.server_process import ServerProcess
+from tests.time_limit import NIGHTLY_SECONDS, TEST_SECONDS, save_terminal, time_limit
 
 TESTS = Path(__file__).parent
 LOG_SHOWN = 5000  # characters
@@ -39,12 +40,16 @@ def rounds() -> Callable[[int, int], int]:
 
 
 def pytest_configure() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts."""
+    """Save the terminal for reports of hanging tests, and let Ctrl-C reach the processes that tests start.
+
+    A process that a shell starts in the background ignores Ctrl-C, and its children would inherit that.
+    """
+    save_terminal()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_runtest_setup() -> None:
+def _undo_loggers_of_spark() -> None:
     """Spark's class of loggers, where Spark left it in force, gives every new logger a handler of its own.
 
     That one, and what was hung into the root logger, write to a stream that is closed with its test.
@@ -55,6 +60,29 @@ def pytest_runtest_setup() -> None:
     for logger in list(root.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger) and type(logger) is not logging.Logger:
             logger.handlers.clear()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    _undo_loggers_of_spark()
+    with time_limit(f"the set-up of {item.nodeid}", _seconds()):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    with time_limit(item.nodeid, _seconds()):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    with time_limit(f"the teardown of {item.nodeid}", _seconds()):
+        return (yield)
+
+
+def _seconds() -> float:
+    return NIGHTLY_SECONDS if NIGHTLY else TEST_SECONDS
 
 
 @pytest.hookimpl(wrapper=True)
