@@ -153,7 +153,19 @@ def test_who_is_behind_is_shown(command: CommandLine, name: str) -> None:
     assert len(command("lag", "--topic", name, "--all").lines) == 1
 
 
+def wait_for_the_next_sample(command: CommandLine) -> None:
+    """Statistics are those of the last sample, up to a second old. Wait until one has the messages of `name`."""
+    with command.process("stats", "-J", "--every", "10ms") as stats:
+        assert stats.stdout is not None
+        for line in stats.stdout:
+            sample = json.loads(line)
+            if sample["published"]["total"] >= 10 and sample["backlog_messages"] >= 10:
+                return
+    raise AssertionError("the statistics ended before the messages were in them")
+
+
 def test_statistics_are_fields_and_json(command: CommandLine, name: str) -> None:
+    wait_for_the_next_sample(command)
     fields = dict(line.split("\t", 1) for line in command("stats").lines)
     assert int(fields["published.total"]) >= 10
     assert int(fields["memory_bytes"]) > 0
@@ -165,6 +177,7 @@ def test_statistics_are_fields_and_json(command: CommandLine, name: str) -> None
 
 
 def test_health_is_a_line_and_a_code(command: CommandLine, name: str, tmp_path: Path) -> None:
+    wait_for_the_next_sample(command)
     line = command("health").out
     assert line.startswith("PENSTOCK OK - ")
     assert " | backlog=" in line

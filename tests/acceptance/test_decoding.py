@@ -35,9 +35,9 @@ PROTO = 'syntax = "proto3"; message State { string name = 1; int64 post_code = 2
 STATE = b"\x0a\x06Alaska\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("decoding"), "--memory", doors=["http"]) as server:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
         schemas = [
             {"name": "reading", "type": "AVRO", "definition": json.dumps(AVRO)},
             {"name": "state", "type": "PROTOCOL_BUFFER", "definition": PROTO},
@@ -59,16 +59,17 @@ def avro(**fields: Any) -> bytes:
     return body.getvalue()
 
 
-def publish(client: Client, topic: str, *bodies: bytes) -> None:
+def publish(client: Client, topic: str, *bodies: bytes) -> int:
+    """Publish bodies and return the offset of the first."""
     messages = [{"data_base64": base64.b64encode(body).decode()} for body in bodies]
-    client.post(f"/topics/{topic}/messages", {"messages": messages})
+    return int(client.post(f"/topics/{topic}/messages", {"messages": messages})["first_offset"])
 
 
 def test_avro_with_every_digit(server: ServerProcess) -> None:
     with Client(server.addresses["http"]) as client:
         price = Decimal("123456789012345678901234.500")
-        publish(client, "readings", avro(id=2**63 - 1, value=float("nan"), price=price, raw=b"\x00\xff"))
-        decoded = client.get("/topics/readings/messages/0", decode="true")["decoded"]
+        offset = publish(client, "readings", avro(id=2**63 - 1, value=float("nan"), price=price, raw=b"\x00\xff"))
+        decoded = client.get(f"/topics/readings/messages/{offset}", decode="true")["decoded"]
         assert decoded["text"] == (
             '{"id":9223372036854775807,"value":"NaN","price":123456789012345678901234.500,'
             '"at":"2026-01-01T00:00:00Z","raw":"AP8="}'

@@ -65,7 +65,9 @@ def test_ages_and_deadlines_are_of_the_project(page: Page) -> None:
 
 def test_an_instant_is_read_as_it_is_shown(page: Page, server: ServerProcess) -> None:
     """Without a zone it is the reader's own: there it is five hours earlier than in UTC."""
-    page.goto(address("subscriptions", "here-sub"))
+    with Client(server.addresses["http"]) as admin:
+        make_topic(admin, "sought", [{"data": f"{number}"} for number in range(3)], "sought-sub")
+    page.goto(address("subscriptions", "sought-sub"))
     press(page, "Seek")
     page.get_by_label("Instant").fill("2026-11-01 17:00")
     page.get_by_label("Instant").press("Tab")
@@ -90,7 +92,7 @@ def test_an_instant_is_read_as_it_is_shown(page: Page, server: ServerProcess) ->
         expect(page.get_by_role("dialog").locator("strong")).to_have_text(shown)
         expect(alert).to_contain_text(problem) if problem else expect(alert).to_have_count(0)
     page.keyboard.press("Escape")
-    page.goto(address("topics", "here"))
+    page.goto(address("topics", "sought"))
     press(page, "New subscription")
     page.get_by_label("Name", exact=True).fill("since")
     page.get_by_label("Begins at").fill("2026-11-01 17:00")
