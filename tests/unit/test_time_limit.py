@@ -11,9 +11,9 @@ HANGS_ON_A_CHILD = """
 import subprocess, sys
 from tests.time_limit import time_limit
 
+program = "import time\\ndef wait_for_ever():\\n  time.sleep(600)\\nwait_for_ever()"
 with time_limit("test_that_waits", 0.5):
-    child = subprocess.Popen([sys.executable, "-c", "def wait_for_ever():\\n import time; time.sleep(600)\\nwait_for_ever()"])
-    child.wait()
+    subprocess.Popen([sys.executable, "-c", program]).wait()
 """
 HANGS_ALONE = """
 import threading
