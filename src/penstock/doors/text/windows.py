@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from operator import itemgetter
@@ -41,6 +42,17 @@ class Share(NamedTuple):
     contents: Sequence[bytes]
     size: int
     last: int  # number of the last of them
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The messages of one pull, dealt to windows."""
+
+    shares: list[Share]
+    durable: asyncio.Future[None]  # the commit of the leases
+    topic: int  # first id of the topic
+    end: int  # offset behind the last message
+    tail: int  # of the topic when the messages were leased: every message below it is durable with this commit
 
 
 class Client(Protocol):
@@ -187,6 +199,7 @@ class Feed:
         self._put_back = put_back
         self.portion_bytes = limits.dispatch_bytes
         self._durable_topic, self._durable_until = 0, 0  # by first id: its messages below this offset are durable
+        self._waiting: deque[Block] = deque()  # not sent yet, in the order of their leases
         self._windows: dict[Window, None] = {}
         self._closed: dict[Window, None] = {}  # want nothing more, and may still have messages
         self._line: deque[Window] = deque()  # windows that may have room, in turn (T-031)
@@ -312,24 +325,47 @@ class Feed:
         return [window.hold(share) for window, share in shares.items() if share]
 
     def _dispatch(self, leased: Leased) -> None:
-        """T-024: at once if the messages are known to be durable, else when this commit has made them so."""
-        shares, last = self._deal(leased.deliveries), leased.deliveries[-1]
-        if last.first_id == self._durable_topic and last.message.offset < self._durable_until:
-            leased.durable.add_done_callback(partial(self._forget_if_lost, shares))
-            self._send(shares)
-        else:
-            for share in shares:
-                share.window.consumer.promised_bytes += share.size
-            leased.durable.add_done_callback(partial(self._committed, shares, last.first_id, leased.tail))
+        """T-024: send at once if the messages are known to be durable, else when a commit has made them durable.
 
-    def _committed(self, shares: list[Share], topic: int, tail: int, committed: asyncio.Future[None]) -> None:
-        for share in shares:
+        T-014: a block never overtakes an earlier block that still waits.
+        """
+        last = leased.deliveries[-1]
+        block = Block(
+            self._deal(leased.deliveries), leased.durable, last.first_id, last.message.offset + 1, leased.tail
+        )
+        if not self._waiting and self._is_durable(block):
+            leased.durable.add_done_callback(partial(self._forget_if_lost, block.shares))
+            self._send(block.shares)
+            return
+        for share in block.shares:
+            share.window.consumer.promised_bytes += share.size
+        self._waiting.append(block)
+        leased.durable.add_done_callback(partial(self._committed, block))
+
+    def _is_durable(self, block: Block) -> bool:
+        return block.topic == self._durable_topic and block.end <= self._durable_until
+
+    def _committed(self, block: Block, committed: asyncio.Future[None]) -> None:
+        """Send every waiting block up to this one, and the blocks behind it that its commit made durable as well.
+
+        Commits keep the order of the leases, so the commits of earlier blocks have ended too, even where their
+        callbacks have yet to run.
+        """
+        if committed.exception() is not None:
+            if block in self._waiting:
+                self._waiting.remove(block)
+                self._keep_promises(block)
+            return self._forget_if_lost(block.shares, committed)
+        self._durable_topic, self._durable_until = block.topic, block.tail
+        while self._waiting and (block in self._waiting or self._is_durable(self._waiting[0])):
+            ready = self._waiting.popleft()
+            self._keep_promises(ready)
+            if not ready.durable.done() or ready.durable.exception() is None:
+                self._send(ready.shares)
+
+    def _keep_promises(self, block: Block) -> None:
+        for share in block.shares:
             share.window.consumer.promised_bytes -= share.size
-        if committed.exception() is None:
-            self._durable_topic, self._durable_until = topic, tail
-            self._send(shares)
-        else:
-            self._forget_if_lost(shares, committed)
 
     def _forget_if_lost(self, shares: list[Share], committed: asyncio.Future[None]) -> None:
         if committed.exception() is not None:
