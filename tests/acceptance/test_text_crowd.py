@@ -99,3 +99,32 @@ def test_a_thousand_slow_clients_do_not_slow_an_honest_one(tmp_path: Path, round
         print(f"{alone * 1e6:.0f} us CPU a batch alone, {crowded * 1e6:.0f} us beside {count} slow clients")
         assert crowded < 2 * alone
         assert server.stop() == 0
+
+
+def test_consumers_with_windows_larger_than_a_block_hear_a_backlog_in_order(tmp_path: Path) -> None:
+    """T-014: with producers beside them that keep the disk busy."""
+    backlog = [b"%05d" % number for number in range(12_000)]
+    with TextServer(tmp_path) as server, ExitStack() as stack:
+        consumers = [stack.enter_context(Plug(server.address, version=version)) for version in (1, 2)]
+        for version in (1, 2):
+            with Plug(server.address) as producer:
+                producer.send(b"q%d" % version, *backlog)
+                producer.hear_ids(len(backlog))
+        stop = threading.Event()
+        noise = threading.Thread(target=make_noise, args=(server, stop), daemon=True)
+        noise.start()
+        for consumer in consumers:
+            consumer.consume(b"q%d" % consumer.version, 5000)
+        for consumer in consumers:
+            assert [content for content, _ in consumer.hear_messages(5000)] == backlog[:5000]
+        stop.set()
+        noise.join(10)
+        assert server.stop() == 0
+
+
+def make_noise(server: TextServer, stop: threading.Event) -> None:
+    """Commit without a pause."""
+    with Plug(server.address) as producer:
+        while not stop.is_set():
+            producer.send(b"noise", b"x" * 100_000)
+            producer.hear_ids(1)

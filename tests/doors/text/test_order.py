@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from penstock.doors.text.options import TextOptions
-from penstock.journal.port import Commit
 from tests.doors.text.harness import Harness, consume, play, send
-from tests.unit.engine.journals import ToldJournal
-
-
-class StepJournal(ToldJournal):
-    """A journal that lets commits through one at a time while `stepping` is set."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps = threading.Semaphore(0)
-        self.stepping = False
-        self.waiting = False  # whether a commit waits for its step
-
-    def commit(self, commit: Commit) -> None:
-        if self.stepping:
-            self.waiting = True
-            assert self.steps.acquire(timeout=10), "the test let no commit through"
-        super().commit(commit)
-
-    def step_freely(self) -> None:
-        """Let all further commits through, including the one that waits now."""
-        self.stepping = False
-        self.steps.release()
+from tests.unit.engine.journals import StepJournal
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -50,7 +26,7 @@ def test_a_window_larger_than_a_block_keeps_the_order_while_commits_are_slow(ver
         await harness.until(lambda: journal.waiting)  # the commit of the first block, and of no other
         await consumer.say(consume(b"q", 27 if version == 1 else 30, version))
         await harness.until(lambda: harness.in_flight("q") == 6)
-        journal.steps.release()
+        journal.step()
         await harness.until(lambda: harness.in_flight("q") > 6)
         journal.step_freely()
         assert await consumer.contents(30) == contents

@@ -31,7 +31,7 @@ from tests.conftest import NIGHTLY
 from tests.doors.text.harness import UNLIMITED, ack, consume, frame, give_back, send
 from tests.simulation.text.reference import sends
 
-LIMITS = TextOptions(message_bytes_max=500, window_max=50)
+LIMITS = TextOptions(message_bytes_max=500, window_max=50, dispatch_messages=3)  # windows are larger than a block
 ID = b"0123456789abcdef" * 2
 
 

@@ -21,13 +21,15 @@ from penstock.doors.text.server import TextDoor
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.text.session import Message, Session
-from tests.doors.text.harness import UNLIMITED
+from tests.doors.text.harness import UNLIMITED, consume
 from tests.simulation.text.test_fuzz import LIMITS, Wire
+from tests.unit.engine.journals import StepJournal
 
 TOPIC, SUBSCRIPTION = "projects/p/topics/q", "projects/p/subscriptions/q"
 DEAD = "projects/p/topics/dead"
 ATTEMPTS_MAX = 3
 MESSAGES = 12
+BACKLOG = 200
 
 
 class Program:
@@ -112,6 +114,52 @@ async def judge(queue: AsyncMessageQueue, taken: Counter[bytes]) -> None:
         assert taken[message.data] >= ATTEMPTS_MAX, (
             f"{message.data!r} was dead-lettered, seen {taken[message.data]} times"
         )
+
+
+async def backlog(chance: random.Random) -> list[bytes]:
+    """Return what one consumer of a backlog hears while commits, larger windows and acks come in random order."""
+    limits = replace(LIMITS, dispatch_bytes=chance.choice([20, 60, 1 << 20]))
+    journal = StepJournal()
+    queue = AsyncMessageQueue(journal, limits=UNLIMITED)
+    await queue.start()
+    door = TextDoor(host="", port=0, queue=queue, project="p", log=logging.getLogger("windows"), options=limits)
+    await door.queues.named(b"q").send([b"%03d" % number for number in range(BACKLOG)])
+    journal.stepping = True
+    wire, connection, session = Wire(), TextConnection(door), Session(lambda: None)
+    connection.connection_made(cast(asyncio.Transport, wire))
+    session.connected()
+    stream, heard = session.consume("q", 1), []
+    async with asyncio.timeout(20):
+        while len(heard) < BACKLOG:
+            if chance.random() < 0.3:
+                connection.data_received(consume(b"q", chance.randrange(1, 50)))
+            said, session.outgoing = bytes(session.outgoing), bytearray()
+            connection.data_received(said)
+            for _ in range(chance.randrange(1, 20)):
+                await asyncio.sleep(0)
+            session.receive(bytes(wire.written))
+            wire.written.clear()
+            while stream.arrived:
+                message = stream.arrived.popleft()
+                heard.append(message.content)
+                message.ack()
+            await journal.rest(queue.engine.commits)
+            if journal.waiting and chance.random() < 0.5:
+                journal.step()
+    journal.step_freely()
+    connection.connection_lost(None)
+    await door.queues.rest()
+    await queue.close()
+    return heard
+
+
+def test_windows_of_many_blocks_keep_the_order_while_commits_are_slow(rounds: Callable[[int, int], int]) -> None:
+    """T-014."""
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for _ in range(rounds(40, 5_000)):
+        assert asyncio.run(backlog(chance)) == [b"%03d" % number for number in range(BACKLOG)]
 
 
 def check(rounds: int, seed: int) -> None:

@@ -5,8 +5,10 @@ It keeps its promises. What it committed is what it recovers, what it refused it
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
+from penstock.engine.commits import Commits
 from penstock.errors import PenstockError
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Commit, Recovered
@@ -39,3 +41,35 @@ class ToldJournal(MemoryJournal):
 
     def close(self) -> None:
         """Stay readable, so that a test can open another queue on what was kept."""
+
+
+class StepJournal(ToldJournal):
+    """A journal that lets commits through one at a time while `stepping` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stepping = False
+        self.waiting = False  # whether a commit waits for its step
+        self._steps = threading.Semaphore(0)
+
+    def commit(self, commit: Commit) -> None:
+        if self.stepping:
+            self.waiting = True
+            assert self._steps.acquire(timeout=10), "the test let no commit through"
+        super().commit(commit)
+
+    def step(self) -> None:
+        """Let the commit through that waits now."""
+        self.waiting = False
+        self._steps.release()
+
+    def step_freely(self) -> None:
+        """Let all commits through from now on."""
+        self.stepping = False
+        self._steps.release()
+
+    async def rest(self, commits: Commits) -> None:
+        """Wait until a commit waits for its step, or nothing is left to commit."""
+        async with asyncio.timeout(10):
+            while commits.durable < commits.submitted and not self.waiting:
+                await asyncio.sleep(0.0002)
