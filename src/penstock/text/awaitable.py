@@ -118,7 +118,10 @@ class AsyncClient:
     async def consume(
         self, queue: str, *, window: int = 100, wait_seconds: float | None = None
     ) -> AsyncIterator[Message]:
-        """Messages, as they come; ends when none has come for `wait_seconds`. Each is to be acked or given back."""
+        """Yield messages as they come, until none has come for `wait_seconds`. Ack each one or give it back.
+
+        Time without a connection does not count: the client reconnects, however long the endpoint is away.
+        """
         await self.connect()
         changed = asyncio.Event()
         stream = self._session.consume(queue, window, changed.set)
@@ -135,9 +138,10 @@ class AsyncClient:
         while not stream.arrived and stream.error is None:
             changed.clear()
             try:
-                await asyncio.wait_for(changed.wait(), wait_seconds)
+                await asyncio.wait_for(changed.wait(), wait_seconds if self._session.is_connected else None)
             except TimeoutError:
-                return False
+                if self._session.is_connected:
+                    return False
         return True
 
     # ------------------------------------------------------------------ the connection

@@ -84,13 +84,19 @@ class Client:
     def consume(
         self, queue: str, *, window: int = 100, wait_seconds: float | None = None
     ) -> Generator[Message, None, None]:
-        """Messages, as they come; ends when none has come for `wait_seconds`. Each is to be acked or given back."""
+        """Yield messages as they come, until none has come for `wait_seconds`. Ack each one or give it back.
+
+        Time without a connection does not count: the client reconnects, however long the endpoint is away.
+        """
         self._connect(time.monotonic() + self._timeout_seconds)
         stream = self._session.consume(queue, window)
         try:
             while True:
                 until = None if wait_seconds is None else time.monotonic() + wait_seconds
                 while not stream.arrived and stream.error is None:
+                    if self._socket is None:
+                        self._connect(None)
+                        until = None if wait_seconds is None else time.monotonic() + wait_seconds
                     if not self._read(until):
                         return
                 if stream.error is not None:
@@ -102,15 +108,18 @@ class Client:
 
     # ------------------------------------------------------------------ the connection
 
-    def _connect(self, until: float) -> None:
+    def _connect(self, until: float | None) -> None:
+        """Connect, or raise UnavailableError if that is not possible before `until`. None means no limit."""
         pause = _FIRST_PAUSE_SECONDS
         while self._socket is None:
             try:
-                self._socket = self._dial(max(0.01, until - time.monotonic()))
+                self._socket = self._dial(
+                    self._timeout_seconds if until is None else max(0.01, until - time.monotonic())
+                )
                 self._session.connected()
             except OSError as error:
                 self._drop()
-                if time.monotonic() + pause >= until:
+                if until is not None and time.monotonic() + pause >= until:
                     raise UnavailableError(f"No connection to the endpoint: {error.strerror or error}") from error
                 self._never.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)

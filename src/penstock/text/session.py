@@ -95,6 +95,10 @@ class Session:
         self._reader = t.FrameReader(_MAXIMA, line=False)
 
     @property
+    def is_connected(self) -> bool:
+        return self._connected
+
+    @property
     def unanswered(self) -> int:
         return len(self._pending)
 
@@ -107,6 +111,7 @@ class Session:
         self.outgoing = bytearray(b"".join(pending.frame for pending in self._pending))
         for queue, stream in self.streams.items():
             self._ask(queue, stream.window)
+            stream.changed()  # a wait for messages begins again
         self._flush()
 
     def lost(self) -> None:

@@ -254,3 +254,61 @@ def test_clients_use_unix_sockets(tmp_path: Path) -> None:
         assert await asyncio.to_thread(run) == b"1"
 
     play(scenario, options=TextOptions(unix_socket=str(path)))
+
+
+def test_a_blocking_consumer_survives_an_absence_longer_than_its_wait() -> None:
+    """`wait_seconds` is a wait for messages, not a limit on the absence of the endpoint."""
+
+    async def main() -> None:
+        first = await set_up()
+        address, heard = first.door.address, threading.Event()
+
+        def consume() -> list[bytes]:
+            with Client(address, timeout_seconds=0.2) as client:
+                client.send("q", b"before")
+                contents = []
+                for message in client.consume("q", wait_seconds=0.3):
+                    contents.append(message.content)
+                    message.ack()
+                    heard.set()
+                return contents
+
+        consuming = asyncio.create_task(asyncio.to_thread(consume))
+        assert await asyncio.to_thread(heard.wait, SECONDS)
+        await first.leave()
+        assert not (await asyncio.wait([consuming], timeout=1))[0]
+        again = await set_up(port=int(address.rpartition(":")[2]))
+        await again.door.queues.named(b"q").send([b"after"])
+        assert await asyncio.wait_for(consuming, SECONDS) == [b"before", b"after"]
+        await again.leave()
+
+    asyncio.run(main())
+
+
+def test_an_async_consumer_survives_an_absence_longer_than_its_wait() -> None:
+    """`wait_seconds` is a wait for messages, not a limit on the absence of the endpoint."""
+
+    async def main() -> None:
+        first = await set_up()
+        address, heard = first.door.address, asyncio.Event()
+
+        async def consume() -> list[bytes]:
+            async with AsyncClient(address, timeout_seconds=0.2) as client:
+                await client.send("q", b"before")
+                contents = []
+                async for message in client.consume("q", wait_seconds=0.3):
+                    contents.append(message.content)
+                    message.ack()
+                    heard.set()
+                return contents
+
+        consuming = asyncio.create_task(consume())
+        await asyncio.wait_for(heard.wait(), SECONDS)
+        await first.leave()
+        assert not (await asyncio.wait([consuming], timeout=1))[0]
+        again = await set_up(port=int(address.rpartition(":")[2]))
+        await again.door.queues.named(b"q").send([b"after"])
+        assert await asyncio.wait_for(consuming, SECONDS) == [b"before", b"after"]
+        await again.leave()
+
+    asyncio.run(main())
