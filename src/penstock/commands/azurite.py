@@ -128,12 +128,19 @@ def settings_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> dic
         "azure_accounts": accounts,
         "azure_tls_cert": given["cert"],
         "azure_tls_key": given["key"],
-        "azure_oauth": given["oauth"],
+        "azure_oauth": _oauth(given),
         "azure_keep_alive_seconds": given["queue_keep_alive"],
         "log_level": "warning" if given["silent"] else "info",
         "log_requests": given["debug"] is not None,
         "ready_file": given["ready_file"],
     }
+
+
+def _oauth(given: Mapping[str, Any]) -> object:
+    """Return the setting for --oauth. As with Azurite, tokens work at every address this command listens on."""
+    from penstock.wire.hosts import is_loopback
+
+    return "open" if given["oauth"] and not is_loopback(given["queue_host"]) else given["oauth"]
 
 
 def _port(given: Mapping[str, Any], service: str, usual: int) -> object:

@@ -27,7 +27,7 @@ STYLES = {"ok": "green", "note": "yellow", "problem": "red"}
 CREDENTIALS = {
     "pubsub": "Set pubsub_tokens",
     "flight": "Set flight_tokens",
-    "azure": "Set azure_accounts to keys of your own",
+    "azure": "Set azure_accounts to keys of your own and azure_oauth to off",
     "text": "Set text_tls_cert and text_tls_client_ca",
 }
 

@@ -11,6 +11,11 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+# Headers that proxies add, besides every x-forwarded-*.
+_PROXY_HEADERS = frozenset(
+    {"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for"}
+    | {"true-client-ip", "cf-connecting-ip"}
+)
 _NAME_MAX = 253  # characters of a name in DNS; longer ones are not kept in the cache either
 
 
@@ -46,6 +51,15 @@ def origin_host(origin: str) -> str:
         return urlsplit(origin).hostname or ""
     except ValueError:
         return ""
+
+
+def is_forwarded(header_names: Iterable[str]) -> bool:
+    """Return whether a proxy passed the request on, by the lower-case names of its headers.
+
+    A proxy on this machine lends its loopback address to every client, so such a request is not local. A proxy that
+    adds no header cannot be recognised.
+    """
+    return any(name in _PROXY_HEADERS or name.startswith("x-forwarded-") for name in header_names)
 
 
 class HostGuard:

@@ -10,9 +10,16 @@ import pytest
 import trustme
 
 from penstock.broker.model import SECOND
+from penstock.doors.azure.accounts import read_accounts
+from penstock.doors.azure.auth import Gatekeeper
+from penstock.doors.azure.call import Call
 from penstock.doors.azure.dates import iso
+from penstock.doors.azure.errors import AzureError
+from penstock.doors.azure.operations import Operation
+from penstock.wire.message import Request
 from tests.doors.azure.harness import Answer, Harness, body_of, opened
 from tests.doors.azure.signing import ACCOUNT, KEY, account_sas, delegation_fields, query, signature, token
+from tests.doors.clocks import clock_at
 
 FIELDS = dict.fromkeys(["skoid", "sktid", "skt", "ske", "sks", "skv"], "")
 NAMES = ("SignedOid", "SignedTid", "SignedStart", "SignedExpiry", "SignedService", "SignedVersion")
@@ -159,6 +166,33 @@ def test_nobody_is_challenged_to_sign_in(secure: Harness) -> None:
 def test_without_tls_no_token_counts() -> None:
     with opened(oauth="basic") as harness:
         assert signed_in(harness, "GET", "?comp=list").code == "AuthenticationFailed"
+
+
+@pytest.mark.parametrize("name", ["Via", "X-Real-IP", "X-Forwarded-For"])
+def test_a_forwarded_token_is_refused(secure: Harness, name: str) -> None:
+    bearer = f"Bearer {token(claims(secure))}"
+    answer = secure.ask("GET", "?comp=list", sas="", **{"Authorization": bearer, name: "192.0.2.7"})
+    assert (answer.status, answer.code) == (403, "AuthenticationFailed")
+
+
+@pytest.mark.parametrize(("oauth", "guarded"), [("basic", True), ("open", False)])
+def test_tokens_from_another_machine_need_the_open_setting(oauth: str, guarded: bool) -> None:
+    """With open, the door counts as unguarded, so doctor and the start of the server name it as open."""
+    clock = clock_at(None)
+    account = read_accounts(f"company:{KEY}")
+    gate = Gatekeeper(account, wall=clock.wall, secure=True, oauth=oauth)
+    now = clock.wall() // SECOND
+    times = {"nbf": now - 10, "iat": now - 10, "exp": now + 3600}
+    bearer = token({"iss": "https://sts.windows.net/t/", "aud": "https://storage.azure.com", **times})
+    headers = [("host", "broker.example"), ("authorization", f"Bearer {bearer}")]
+    call = Call(Request("GET", "/company", "", headers, b"", "192.0.2.7", dict(headers)), "id")
+    call.account, call.version = "company", "2021-08-06"
+    assert gate.open_to_forged_tokens is not guarded
+    if guarded:
+        with pytest.raises(AzureError, match="AuthenticationFailed"):
+            gate.admit(call, Operation.LIST_QUEUES, clock.wall(), {})
+    else:
+        assert gate.admit(call, Operation.LIST_QUEUES, clock.wall(), {})["iss"] == "https://sts.windows.net/t/"
 
 
 # ---------------------------------------------------------------------- user delegation

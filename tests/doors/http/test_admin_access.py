@@ -43,7 +43,10 @@ def request_from(peer: str, **headers: str) -> Request:
         request_from("192.0.2.7"),
         request_from("127.0.0.1", host="broker.example:8090"),  # a name that was made to point here
         request_from("127.0.0.1", x_forwarded_for="192.0.2.7"),
-        request_from("127.0.0.1", forwarded="for=192.0.2.7"),
+        *(
+            request_from("127.0.0.1", **{name: "192.0.2.7"})
+            for name in ("forwarded", "via", "x_real_ip", "x_forwarded_host", "x_forwarded_proto", "x_forwarded_port")
+        ),
     ],
 )
 def test_without_tokens_nobody_else_may_do_anything(request_: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.wire.hosts import HostGuard, host_of, is_loopback, origin_host
+from penstock.wire.hosts import HostGuard, host_of, is_forwarded, is_loopback, origin_host
 
 LOOPBACK = [
     "localhost",
@@ -145,3 +145,11 @@ def test_a_name_that_leads_to_loopback_alone_is_guarded() -> None:
     assert not guard.allows("evil.example")
     assert guard.allows("broker.example:80")
     assert guard.allows("127.0.1.1")
+
+
+@pytest.mark.parametrize(
+    "name", ["forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-server"]
+)
+def test_a_header_of_a_proxy_marks_a_request_as_forwarded(name: str) -> None:
+    assert is_forwarded(["host", name])
+    assert not is_forwarded(["host", "accept", "authorization", "x-ms-version", "user-agent"])

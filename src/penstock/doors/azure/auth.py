@@ -17,7 +17,8 @@ from penstock.doors.azure.operations import Operation
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.sas import check_sas
 from penstock.doors.azure.shared_key import check_shared_key
-from penstock.wire.hosts import is_loopback
+from penstock.wire.hosts import is_forwarded, is_loopback
+from penstock.wire.message import Request
 
 _CLAIMS: Mapping[str, Any] = {}
 _POLICIES = frozenset({Operation.GET_ACL, Operation.SET_ACL})
@@ -25,17 +26,23 @@ _POLICIES_SINCE = "2025-07-05"  # the first version in which a token is enough f
 
 
 class Gatekeeper:
-    def __init__(self, accounts: Accounts, *, wall: Callable[[], int], secure: bool, bearer: bool) -> None:
+    def __init__(self, accounts: Accounts, *, wall: Callable[[], int], secure: bool, oauth: str) -> None:
         self.accounts = accounts
         self._wall = wall  # what clients date their requests by
         self.secure = secure  # the door speaks TLS
-        self._bearer = bearer and secure
+        self._bearer = oauth != "off" and secure
+        self._bearer_from_anywhere = oauth == "open"
+
+    @property
+    def open_to_forged_tokens(self) -> bool:
+        """Whether tokens, whose signatures are not checked, are accepted from other machines."""
+        return self._bearer and self._bearer_from_anywhere
 
     def account_of(self, call: Call) -> Account:
         account = self.accounts.get(call.account)
         if account is None:
             raise AzureError("ResourceNotFound")
-        if account.development and not is_loopback(call.request.peer):
+        if account.development and not _is_local(call.request):
             raise not_authentic("The development account is for this machine only; configure azure_accounts.")
         return account
 
@@ -75,7 +82,13 @@ class Gatekeeper:
     ) -> Mapping[str, Any]:
         if not self._bearer:
             raise not_authentic("Bearer tokens are not accepted here: they need TLS and the setting azure_oauth.")
+        if not self._bearer_from_anywhere and not _is_local(call.request):
+            raise not_authentic("With azure_oauth=basic, bearer tokens are accepted from this machine only.")
         claims = check_token(token, account.name, now)
         if operation is Operation.REDRIVE or (operation in _POLICIES and call.version < _POLICIES_SINCE):
             raise AzureError("AuthorizationFailure")
         return claims
+
+
+def _is_local(request: Request) -> bool:
+    return is_loopback(request.peer) and not is_forwarded(request.index)

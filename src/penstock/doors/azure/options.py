@@ -30,8 +30,10 @@ class AzureOptions:
     )
     tls_cert: File = setting(None, "Certificate, PEM; with it the door speaks TLS only.")
     tls_key: File = setting(None, "Its private key, PEM.")
-    oauth: Annotated[str, one_of("off", "basic")] = setting(
-        "off", "basic: bearer tokens over TLS, checked for time, issuer and audience, not for their signature."
+    oauth: Annotated[str, one_of("off", "basic", "open")] = setting(
+        "off",
+        "basic: accept bearer tokens over TLS from this machine, checked for time, issuer and audience, not for their "
+        "signature. open: accept them from everywhere, so every caller can forge one.",
     )
     dialect: Switch = setting(True, "The paths of the specification, /queue/{account}/..., on this machine.")
     receipt_errors: Annotated[str, one_of("azurite", "azure")] = setting(

@@ -42,7 +42,7 @@ from penstock.doors.resources import parts_of, topic_name
 from penstock.engine.port import Clock, Queue, SubscriptionMetadata
 from penstock.errors import LostReplyError, PenstockError
 from penstock.wire.budget import Budget
-from penstock.wire.hosts import host_of, is_loopback
+from penstock.wire.hosts import host_of, is_forwarded, is_loopback
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 from penstock.wire.requestlog import RequestLog
 from penstock.wire.trust import server_context
@@ -95,7 +95,7 @@ class AzureDoor:
             poll_seconds=options.poll_seconds,
         )
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
-        self._gate = Gatekeeper(accounts, wall=self._now, secure=secure, bearer=options.oauth == "basic")
+        self._gate = Gatekeeper(accounts, wall=self._now, secure=secure, oauth=options.oauth)
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = HttpLimits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
@@ -142,7 +142,7 @@ class AzureDoor:
 
     @property
     def guarded(self) -> bool:
-        return self._accounts.guarded
+        return self._accounts.guarded and not self._gate.open_to_forged_tokens
 
     @property
     def hints(self) -> Sequence[str]:
@@ -236,7 +236,8 @@ class AzureDoor:
     def _check_local(self, call: Call) -> None:
         """The dialect asks for no credentials, so only this machine may call, and no page in its browser."""
         request = call.request
-        if not (is_loopback(request.peer) and is_loopback(host_of(request.header("host")))) or request.header("origin"):
+        local = is_loopback(request.peer) and is_loopback(host_of(request.header("host")))
+        if not local or is_forwarded(request.index) or request.header("origin"):
             raise not_authentic("The dialect without credentials is for programs on this machine only.")
 
     async def _policies(self, call: Call) -> Mapping[str, Policy]:

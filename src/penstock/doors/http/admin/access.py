@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from penstock.doors.http.errors import error_response
 from penstock.doors.http.options import HttpOptions
-from penstock.wire.hosts import host_of, is_loopback
+from penstock.wire.hosts import host_of, is_forwarded, is_loopback
 from penstock.wire.http1 import Request, Response
 from penstock.wire.trust import BearerTokens
 
 READS = ("GET", "HEAD")
 _CHALLENGE = ("WWW-Authenticate", "Bearer")
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _HOW = "Send the header Authorization: Bearer TOKEN, or give the command --token."
@@ -50,9 +49,10 @@ def _shown(request: Request) -> bytes:
 
 
 def from_here(request: Request) -> bool:
-    """A page elsewhere can have its own name point here, and a proxy brings others' requests: neither counts."""
-    forwarded = any(name in request.index for name in _FORWARDED)
-    return is_loopback(request.peer) and is_loopback(host_of(request.header("host"))) and not forwarded
+    """Return whether a program on this machine sent the request: no proxy, and no page whose name points here."""
+    if not is_loopback(request.peer) or is_forwarded(request.index):
+        return False
+    return is_loopback(host_of(request.header("host")))
 
 
 def _same_origin(request: Request) -> bool:
