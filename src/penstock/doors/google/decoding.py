@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.broker.model import Draft, Message
 from penstock.doors.decoding import Decoded
+from penstock.doors.google.avro_binary import TooLargeError
 from penstock.doors.google.errors import CallError, Code
 from penstock.doors.google.messages import Topic
 from penstock.doors.google.names import DELETED_SCHEMA
@@ -17,6 +18,7 @@ from penstock.doors.google.validation import (
     AVRO,
     BINARY,
     ENCODING_ATTRIBUTE,
+    INLINE_BYTES,
     JSON,
     NAME_ATTRIBUTE,
     REVISION_ATTRIBUTE,
@@ -28,7 +30,6 @@ from penstock.engine.port import Queue, TopicMetadata
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
 TEXT_BYTES_MAX = 16 << 20
-INLINE_BYTES = 64 << 10  # more than that is decoded beside the loop
 
 _KINDS = {AVRO: "AVRO"}
 _ENCODINGS = {"JSON": JSON, "BINARY": BINARY}
@@ -86,6 +87,8 @@ def _decoded(message: Message, settings: Any, known: dict[str, list[Any]]) -> De
         except ModuleNotFoundError as error:
             needed = f"Decoding needs {error.name}: pip install 'penstock[google]'"
             return _answer(schema, encoding, None, needed)
+        except TooLargeError as error:
+            return _answer(schema, encoding, None, str(error))
         if text is not None:
             problem = "" if len(text) <= TEXT_BYTES_MAX else "Decoded, this message is too large to be shown."
             return _answer(schema, encoding, None if problem else text, problem)
@@ -109,5 +112,7 @@ def _text(schema: Any, encoding: int, data: bytes) -> str | None:
             compiled.check_json(data)
             return data.decode()
         return compiled.json_of(data)
+    except TooLargeError:
+        raise
     except Exception:  # noqa: BLE001 - for hostile input the libraries below may raise anything at all
         return None

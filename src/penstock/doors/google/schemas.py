@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from penstock.doors.google import names, paging, ranges
@@ -20,7 +22,7 @@ from penstock.doors.google.errors import (
 )
 from penstock.doors.google.messages import Empty, Schema, Topic, response
 from penstock.doors.google.topics import EXTRAS, kept_settings, settings_to_keep
-from penstock.doors.google.validation import compile_schema, fits
+from penstock.doors.google.validation import INLINE_BYTES, compile_schema, fits
 from penstock.engine.port import Queue
 
 KIND = "google.schema"
@@ -154,7 +156,9 @@ class Schemas:
             raise bad_argument("schema_spec")
         if not request.encoding:
             raise bad_argument("encoding")
-        if not fits(schema, request.encoding, request.message):
+        small = len(request.message) <= INLINE_BYTES
+        work = partial(fits, schema, request.encoding, request.message)
+        if not (work() if small else await asyncio.to_thread(work)):
             raise invalid("Message failed schema validation.")
         return response("ValidateMessageResponse")()
 

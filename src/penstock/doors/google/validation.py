@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from penstock.engine.port import TopicMetadata
 
 PROTOCOL_BUFFER, AVRO = 1, 2
 JSON, BINARY = 1, 2
+INLINE_BYTES = 64 << 10  # larger bodies are checked and decoded in a thread beside the loop
 NAME_ATTRIBUTE = "googclient_schemaname"
 ENCODING_ATTRIBUTE = "googclient_schemaencoding"
 REVISION_ATTRIBUTE = "googclient_schemarevisionid"
@@ -83,7 +85,12 @@ class Validation:
         if settings is None:
             return drafts
         allowed = await self._allowed(settings)
-        return [self._validated(draft, allowed, settings) for draft in drafts]
+
+        def work() -> list[Draft]:
+            return [self._validated(draft, allowed, settings) for draft in drafts]
+
+        small = sum(len(draft.data) for draft in drafts) <= INLINE_BYTES
+        return work() if small else await asyncio.to_thread(work)
 
     def _settings(self, topic: TopicMetadata) -> Any:
         known = self._known.get(topic.name)

@@ -1,13 +1,16 @@
-"""Avro bodies: a few bytes may not stand for any number of items."""
+"""Avro bodies and definitions within limits: depth, number of values, bytes."""
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
+import fastavro
 import pytest
 
 from penstock.doors.google.avro import AvroSchema
+from penstock.doors.google.avro_binary import DEPTH_MAX, TooLargeError
 
 MANY = b"\x80\x80\x80\x80\x80\x80\x10\x00"  # an array of 2^45 items, and its end
 
@@ -27,10 +30,13 @@ def schema_of(kind: Any) -> AvroSchema:
     ],
 )
 def test_arrays_of_nothing_are_refused_at_once(items: Any) -> None:
-    for kind in ({"type": "array", "items": items}, {"type": "map", "values": {"type": "array", "items": items}}):
-        with pytest.raises(ValueError, match="has no end"):
+    for kind in (
+        {"type": "array", "items": items},
+        {"type": "record", "name": "I", "fields": [{"name": "i", "type": {"type": "array", "items": items}}]},
+    ):
+        with pytest.raises(ValueError, match="more than 500,000 values"):
             schema_of(kind).check_binary(MANY)
-        with pytest.raises(ValueError, match="has no end"):
+        with pytest.raises(ValueError, match="more than 500,000 values"):
             schema_of(kind).json_of(MANY)
 
 
@@ -38,12 +44,94 @@ def test_a_type_that_was_named_before_is_known() -> None:
     empty = {"type": "record", "name": "Empty", "fields": []}
     fields = [{"name": "e", "type": empty}, {"name": "a", "type": {"type": "array", "items": "Empty"}}]
     schema = AvroSchema(json.dumps({"type": "record", "name": "R", "fields": fields}))
-    with pytest.raises(ValueError, match="has no end"):
+    schema.check_binary(b"\x06\x00")
+    with pytest.raises(ValueError, match="more than 500,000 values"):
         schema.check_binary(MANY)
 
 
 def test_arrays_of_something_end_with_their_bytes() -> None:
     schema = schema_of({"type": "array", "items": "boolean"})
-    with pytest.raises(EOFError):
+    with pytest.raises(ValueError, match="end too early"):
         schema.check_binary(MANY[:-1])
     assert schema.json_of(b"\x04\x01\x00\x00") == '{"a":[true,false]}'
+
+
+NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+
+
+def linked(nodes: int) -> bytes:
+    return b"\x02" * (nodes - 1) + b"\x00"
+
+
+def test_a_linked_list_may_have_as_many_nodes_as_levels() -> None:
+    schema = AvroSchema(json.dumps(NODE))
+    schema.check_binary(linked(DEPTH_MAX))
+    assert schema.json_of(linked(DEPTH_MAX)).count("next") == DEPTH_MAX
+    for nodes in (DEPTH_MAX + 1, 500, 4_000, 1_000_000):
+        for read in (schema.check_binary, schema.json_of):
+            with pytest.raises(TooLargeError, match="deeper than 100 levels"):
+                read(linked(nodes))
+
+
+def test_a_record_that_holds_itself_has_no_messages() -> None:
+    schema = AvroSchema(
+        json.dumps({"type": "record", "name": "R", "fields": [{"name": n, "type": "R"} for n in ("a", "b")]})
+    )
+    with pytest.raises(TooLargeError):
+        schema.check_binary(b"")
+
+
+def test_doubling_types_without_bytes_are_refused_at_once() -> None:
+    kind: Any = {"type": "record", "name": "R0", "fields": [{"name": "a", "type": "null"}]}
+    for level in range(1, 40):
+        fields = [{"name": "a", "type": kind}, {"name": "b", "type": f"R{level - 1}"}]
+        kind = {"type": "record", "name": f"R{level}", "fields": fields}
+    with pytest.raises(TooLargeError, match="more than 500,000 values"):
+        AvroSchema(json.dumps(kind)).check_binary(b"")
+
+
+@pytest.mark.parametrize("levels", [330, 100_000])
+def test_a_definition_nested_too_deeply_is_refused(levels: int) -> None:
+    kind = '{"type":"array","items":' * levels + '"int"' + "}" * levels
+    with pytest.raises(ValueError, match="nested deeper than 200 levels"):
+        AvroSchema('{"type":"record","name":"R","fields":[{"name":"a","type":' + kind + "}]}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (["null", "int"], b"\x04"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x02"),
+        ("string", b"\x02\xff"),
+        ("string", b"\x01"),
+        ("bytes", b"\x08ab"),
+        ("long", b"\xff" * 11),
+        ("int", b"\x02\x02"),
+    ],
+)
+def test_bytes_that_do_not_fit_are_refused(kind: Any, body: bytes) -> None:
+    with pytest.raises(ValueError):
+        schema_of(kind).check_binary(body)
+
+
+def test_every_kind_of_value_fits_as_the_library_writes_it() -> None:
+    kinds: list[tuple[Any, Any]] = [
+        ("null", None), ("boolean", True), ("int", -7), ("long", 2**62), ("float", 1.5), ("double", 2.5),
+        ("bytes", b"ab"), ("string", "\u00e4"), ({"type": "fixed", "name": "F", "size": 3}, b"abc"),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B"),
+        ({"type": "array", "items": "double"}, [1.0, 2.0]), ({"type": "map", "values": "int"}, {"a": 1, "b": 2}),
+        (["null", "string"], "x"), ({"type": "long", "logicalType": "timestamp-millis"}, 1),
+    ]  # fmt: skip
+    for kind, value in kinds:
+        definition = {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, fastavro.parse_schema(definition), {"a": value})
+        AvroSchema(json.dumps(definition)).check_binary(stream.getvalue())
+
+
+def test_a_time_beyond_the_calendar_is_accepted_and_shown_as_a_number() -> None:
+    schema = schema_of({"type": "long", "logicalType": "timestamp-millis"})
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, "long", 2**60)
+    schema.check_binary(stream.getvalue())
+    assert schema.json_of(stream.getvalue()) == f'{{"a":{2**60}}}'
