@@ -130,17 +130,24 @@ class ReaderEnd:
             raise UnavailableError("The server is stopping") from None
 
     def _listen(self) -> None:
-        with self._socket.makefile("rb", buffering=1 << 20) as stream:
-            while (frame := _next_frame(stream.read)) is not None:
-                if frame.number == NOTICE:
-                    self._noticed(frame)
-                    continue
-                answer = self._waiting.pop(frame.number)
-                if not frame.word:
-                    answer.set_result(frame.body)
-                else:
-                    answer.set_exception(ERRORS.get(frame.word, InternalError)(frame.body.decode()))
-        self._ended()
+        """Read answers until the link ends. Without this thread every caller would wait for ever, so whatever ends
+        it ends the link."""
+        try:
+            with self._socket.makefile("rb", buffering=1 << 20) as stream:
+                while (frame := _next_frame(stream.read)) is not None:
+                    self._receive(frame)
+        finally:
+            self._ended()
+
+    def _receive(self, frame: Frame) -> None:
+        if frame.number == NOTICE:
+            self._noticed(frame)
+            return
+        answer = self._waiting.pop(frame.number)
+        if not frame.word:
+            answer.set_result(frame.body)
+        else:
+            answer.set_exception(ERRORS.get(frame.word, InternalError)(frame.body.decode()))
 
 
 def _next_frame(read: Callable[[int], bytes]) -> Frame | None:

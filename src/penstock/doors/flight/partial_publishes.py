@@ -18,9 +18,13 @@ class PartialPublish:
 
     def charge(self, size: int) -> bool:
         if self.rows is not None and not self.account.charge(size):
-            self.account.close()
-            self._refuse()
+            self.refuse()
         return self.rows is not None
+
+    def refuse(self) -> None:
+        """Drop the rows and give their memory back. The last frame of the publish is then refused."""
+        self.account.close()
+        self._refuse()
 
     def _refuse(self) -> None:
         self.rows = None
@@ -32,11 +36,19 @@ class PartialPublishes:
         self._partial: dict[int, PartialPublish] = {}  # by the number of the request
 
     def add(self, number: int, rows: Rows[Draft], size: int) -> None:
+        partial = self._find(number)
+        if partial.charge(size) and partial.rows is not None:
+            partial.rows.append(rows)
+
+    def refuse(self, number: int) -> None:
+        """Refuse a publish whose last frame has not come yet."""
+        self._find(number).refuse()
+
+    def _find(self, number: int) -> PartialPublish:
         partial = self._partial.get(number)
         if partial is None:
             partial = self._partial[number] = PartialPublish(self._budget)
-        if partial.charge(size) and partial.rows is not None:
-            partial.rows.append(rows)
+        return partial
 
     @contextmanager
     def completed(self, number: int, size: int) -> Iterator[list[Rows[Draft]]]:

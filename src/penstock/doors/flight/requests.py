@@ -74,7 +74,7 @@ class Requests:
     async def answer(self, frame: Frame) -> bytes | None:
         try:
             if frame.word == "rows":
-                self.partial.add(frame.number, _rows.decode(frame.body), len(frame.body))
+                self._add_rows(frame)
                 return None
             if frame.word == "publish":
                 with self.partial.completed(frame.number, len(frame.body)) as earlier:
@@ -88,6 +88,15 @@ class Requests:
         except Exception as error:
             self._log.error("%s failed: %s", frame.word, where(error))
             raise InternalError("The server failed to do this; its log says more") from error
+
+    def _add_rows(self, frame: Frame) -> None:
+        """Keep the rows of a publish until its last frame comes. Only that frame is answered, so rows that cannot be
+        kept refuse the publish there."""
+        try:
+            self.partial.add(frame.number, _rows.decode(frame.body), len(frame.body))
+        except Exception as error:  # noqa: BLE001 - a bug; the publish is refused whole
+            self._log.error("rows of a publish could not be kept: %s", where(error))
+            self.partial.refuse(frame.number)
 
     # ------------------------------------------------------------------ topics
 

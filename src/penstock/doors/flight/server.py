@@ -251,13 +251,24 @@ class ChildProcess:
         """Lines of its standard error go into our log."""
         assert self._process is not None, "it was started"
         assert self._process.stderr is not None, "it is a pipe"
-        while line := await self._process.stderr.readline():
+        while line := await _read_line(self._process.stderr):
             level, _, text = line.decode("utf-8", "replace").rstrip().partition(" ")
             if level == REQUEST:
                 logging.getLogger(LOGGER).info(msgspec.json.decode(text, type=RequestLine))
                 continue
             known = logging.getLevelNamesMapping().get(level)
             self._log.log(known or logging.WARNING, "%s", text if known else f"{level} {text}")
+
+
+async def _read_line(stream: asyncio.StreamReader) -> bytes:
+    """Return the next line, or nothing at the end. A line over the stream's limit is replaced by a sentence.
+
+    The reader process blocks in its next log line if nothing reads them, so no line may end the reading.
+    """
+    try:
+        return await stream.readline()
+    except ValueError:
+        return b"WARNING a line of the reader process was too long and is left out"
 
 
 def _key_pair(options: FlightOptions) -> tuple[bytes, bytes]:

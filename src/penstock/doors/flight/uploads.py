@@ -7,6 +7,7 @@ the upload with the same error.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from concurrent.futures import Future
@@ -22,7 +23,9 @@ from penstock.doors.flight.ipc import Row, Rows
 from penstock.doors.flight.publisher import Publisher, result
 from penstock.doors.flight.staging import TARGET, Staging
 from penstock.doors.flight.topic_log import TopicLog
-from penstock.errors import InvalidArgumentError, PenstockError, UnavailableError
+from penstock.errors import InternalError, InvalidArgumentError, PenstockError, UnavailableError, where
+
+log = logging.getLogger("penstock.doors.flight")
 
 IN_FLIGHT = 4
 
@@ -156,10 +159,16 @@ class Answers:
                 if self._error is None:
                     self._send({"sequence": sent.sequence, "published": published})
             except PenstockError as error:
-                if self._error is None:
-                    self._error = error
-                    self._send({"sequence": sent.sequence, "error": describe(error)})
+                self._fail(sent.sequence, error)
+            except Exception as error:  # noqa: BLE001 - a bug; without this thread the client would wait for ever
+                log.error("answering an upload failed: %s", where(error))
+                self._fail(sent.sequence, InternalError("The server failed to do this; its log says more"))
             self._in_flight.release()
+
+    def _fail(self, sequence: int, error: PenstockError) -> None:
+        if self._error is None:
+            self._error = error
+            self._send({"sequence": sequence, "error": describe(error)})
 
     def _send(self, answer: dict[str, Any]) -> None:
         try:

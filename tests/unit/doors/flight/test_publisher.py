@@ -44,6 +44,17 @@ def test_a_publish_there_is_no_memory_for_is_refused_whole_and_others_pass() -> 
         assert budget.in_use_bytes == 10
 
 
+def test_a_publish_whose_rows_could_not_be_kept_is_refused_whole() -> None:
+    budget = Budget(100)
+    partial = PartialPublishes(budget)
+    partial.add(1, Rows([], []), 40)
+    partial.refuse(1)
+    partial.add(1, Rows([], []), 40)
+    assert budget.in_use_bytes == 0
+    with pytest.raises(UnavailableError), partial.completed(1, 10):
+        raise AssertionError("it is not carried out")
+
+
 def test_rows_give_way_to_an_older_request_of_another_door() -> None:
     budget = Budget(100)
     partial, older = PartialPublishes(budget), budget.account(lambda: None)
