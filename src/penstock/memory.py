@@ -1,7 +1,7 @@
-"""Memory of the process: what is free goes back to the system when the server is quiet; cycles are looked for rarely.
+"""Memory of the process: freed memory goes back to the system when the server is quiet; cycles are looked for rarely.
 
-What is freed stays with the C library, for the next time: after a run of many clients that was a third of the process.
-Nothing is given back while there is work, because that costs time and so does getting it again.
+The C library keeps freed memory for its next use: after a run of many clients that was a third of the process. Nothing
+is given back while there is work, because giving memory back costs time, and so does getting it again.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-TICK_SECONDS = 5.0
+TICK_SECONDS = 2.0
 QUIET_SHARE = 0.05  # of a processor; a server that uses less is quiet
-WORK_SECONDS = 1.0  # of processor time since memory was last given back, else there is nothing to give
+WORK_SECONDS = 1.0  # of processor time since memory was last given back; after it there may be something to give
+GROWN_BYTES = 16 << 20  # of resident memory since then; large requests grow it in next to no processor time
 COLLECT_AFTER = (50_000, 20, 100)  # new objects before the cyclic collector looks; Python's own first number is 700
 
 
@@ -26,30 +29,48 @@ def calm_collector() -> None:
 class Trimming:
     """Says when to give memory back."""
 
-    def __init__(self, cpu_seconds: float) -> None:
+    def __init__(self, cpu_seconds: float, resident_bytes: int = 0) -> None:
         self._before = cpu_seconds
         self._worked = 0.0
+        self._floor = resident_bytes
 
-    def due(self, cpu_seconds: float) -> bool:
-        """Asked once a tick, with the processor time used since the process began."""
+    def due(self, cpu_seconds: float, resident_bytes: int = 0) -> bool:
+        """Return whether to give memory back now. Called once a tick.
+
+        `cpu_seconds` is the processor time since the process began, and `resident_bytes` its resident memory. `gave`
+        must be called after memory was given back.
+        """
         used, self._before = cpu_seconds - self._before, cpu_seconds
         self._worked += used
-        if used > TICK_SECONDS * QUIET_SHARE or self._worked < WORK_SECONDS:
+        self._floor = min(self._floor, resident_bytes)
+        if used > TICK_SECONDS * QUIET_SHARE:
             return False
-        self._worked = 0.0
-        return True
+        return self._worked >= WORK_SECONDS or resident_bytes - self._floor >= GROWN_BYTES
+
+    def gave(self, resident_bytes: int = 0) -> None:
+        """Begin again from what is resident after memory was given back."""
+        self._worked, self._floor = 0.0, resident_bytes
 
 
 async def trim_when_quiet(cpu_seconds: Callable[[], float] = time.process_time) -> None:
-    """Until cancelled."""
+    """Give memory back whenever it is due, until cancelled."""
     trim = _trim()
     if trim is None:
         return
-    trimming = Trimming(cpu_seconds())
+    trimming = Trimming(cpu_seconds(), resident_bytes())
     while True:
         await asyncio.sleep(TICK_SECONDS)
-        if trimming.due(cpu_seconds()):
+        if trimming.due(cpu_seconds(), resident_bytes()):
             await asyncio.to_thread(trim, 0)
+            trimming.gave(resident_bytes())
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process, or 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):  # not Linux
+        return 0
 
 
 def _trim() -> Callable[[int], int] | None:

@@ -3,32 +3,57 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import platform
-from pathlib import Path
 
 import pytest
 
-from penstock.memory import TICK_SECONDS, WORK_SECONDS, Trimming, _trim
+from penstock.memory import GROWN_BYTES, TICK_SECONDS, WORK_SECONDS, Trimming, _trim, resident_bytes
+
+
+def ask(trimming: Trimming, cpu_seconds: float, resident: int = 0, after: int = 0) -> bool:
+    """Ask as the server does, which begins again when memory was given back."""
+    due = trimming.due(cpu_seconds, resident)
+    if due:
+        trimming.gave(after)
+    return due
 
 
 def test_memory_is_given_back_once_when_work_has_ended() -> None:
     trimming = Trimming(0.0)
-    busy = [trimming.due(cpu) for cpu in (3.0, 6.0, 9.0)]
-    quiet = [trimming.due(9.0 + tick * 0.01) for tick in range(1, 10)]
+    busy = [ask(trimming, cpu) for cpu in (3.0, 6.0, 9.0)]
+    quiet = [ask(trimming, 9.0 + tick * 0.01) for tick in range(1, 10)]
     assert busy == [False] * 3
     assert quiet == [True] + [False] * 8
 
 
 def test_a_server_that_did_next_to_nothing_gives_nothing_back() -> None:
     trimming = Trimming(0.0)
-    assert not any(trimming.due(tick * WORK_SECONDS / 100) for tick in range(50))
+    assert not any(ask(trimming, tick * WORK_SECONDS / 100) for tick in range(50))
+
+
+def test_memory_that_grew_is_given_back_without_much_work() -> None:
+    """Large requests that never end cost memory and hardly any processor time."""
+    base = 45 << 20
+    trimming = Trimming(0.0, base)
+    assert not ask(trimming, 0.01, base + GROWN_BYTES - 1)
+    assert ask(trimming, 0.02, base + GROWN_BYTES, base)
+    assert not ask(trimming, 0.03, base)
+
+
+def test_memory_that_stays_in_use_is_not_given_back_again_and_again() -> None:
+    base, more = 45 << 20, 500 << 20
+    trimming = Trimming(0.0, base)
+    assert [ask(trimming, 0.0, more, more) for _ in range(3)] == [True, False, False]
+    assert not ask(trimming, 0.0, base), "it shrank, which is the new floor"
+    assert ask(trimming, 0.0, more, more)
 
 
 def test_what_small_work_leaves_adds_up() -> None:
     """A server that is never busy for long gives back too."""
     trimming = Trimming(0.0)
     share = TICK_SECONDS * 0.04
-    assert sum(trimming.due(tick * share) for tick in range(1, 101)) == int(100 * share / WORK_SECONDS)
+    assert sum(ask(trimming, tick * share) for tick in range(1, 101)) == 100 // math.ceil(WORK_SECONDS / share)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked")
@@ -48,7 +73,3 @@ def test_freed_memory_leaves_the_process() -> None:
     trim(0)
     assert before - resident_bytes() > 100 << 20
     libc.free(last)
-
-
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
