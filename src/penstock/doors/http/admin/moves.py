@@ -29,6 +29,7 @@ from penstock.errors import (
 RUNNING_MAX = 10
 KEPT = 100  # moves that are over
 IDS_MAX = 1000
+RATE_MIN = 0.01  # messages a second; a move that is slower holds its subscription for ever
 DOCUMENTS = "moves"  # how far topics without a subscription were moved
 
 
@@ -125,7 +126,10 @@ class NewMove(Wanted, forbid_unknown_fields=True, kw_only=True, rename={"source"
     ] = None
     ids: Annotated[list[str], msgspec.Meta(max_length=IDS_MAX, description="Only these messages.")] = []
     most: Annotated[int, msgspec.Meta(ge=0, description="At most so many; 0: all.")] = 0
-    rate: Annotated[float, msgspec.Meta(ge=0, le=1e6, description="At most so many a second; 0: no limit.")] = 0
+    rate: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1e6, description="Most messages a second, at least 0.01. 0 means no limit."),
+    ] = 0
     dry_run: bool = False
     project: str = ""
 
@@ -166,6 +170,8 @@ class PreviewRecord(msgspec.Struct):
 
 async def start_move(call: Call[NoQuery, NewMove]) -> MoveRecord | PreviewRecord:
     moves, body = call.live.moves, call.body
+    if 0 < body.rate < RATE_MIN:
+        raise InvalidArgumentError(f"rate must be 0, which means no limit, or at least {RATE_MIN} messages a second")
     name, own, made = await _source(call)
     try:
         choice = await _choice(call, name)
