@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 PARAMETERS_MAX = 100
 DEPTH_SENTENCE = "The body is nested too deeply"
+PROBLEM_CHARACTERS_MAX = 1000  # of an error, at its beginning and at its end; a name in it may be as long as the body
 
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<place>[^`]*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -73,16 +74,18 @@ def read_body(kind: type[T], body: bytes) -> T:
 
 def sentence(problem: str, what: str, kind: Any = None) -> str:
     """What a record, of that kind, says of itself, in the words of this API."""
+    if len(problem) > 2 * PROBLEM_CHARACTERS_MAX:  # the patterns below would walk all of it
+        problem = f"{problem[:PROBLEM_CHARACTERS_MAX]}...{problem[-PROBLEM_CHARACTERS_MAX:]}"
     found = _PLACE.fullmatch(problem)
     assert found is not None, "the pattern takes any text"
     place, problem = found["place"] or "", found["what"]
     if unknown := _UNKNOWN.fullmatch(problem):
         return f"Unknown {what}: {_joined(place, unknown[1])[:200]}"
     if missing := _MISSING.fullmatch(problem):
-        return f"The {what} {_joined(place, missing[1])} is missing"
+        return f"The {what} {_joined(place, missing[1])[:200]} is missing"
     if place.endswith("[...]"):
         place = f"Each value in {place}"
-    place = place.replace("[...]", "") or "The body"
+    place = place.replace("[...]", "")[:200] or "The body"
     if bound := _BOUND.fullmatch(problem):
         return f"{place} must be {_bounded(bound)}"
     if expected := _KIND.match(problem):
