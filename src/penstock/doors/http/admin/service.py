@@ -28,6 +28,7 @@ class Admin:
         self._table = Table(self._routes)
         self._context = context
         self._access = access
+        self._description: Response | None = None  # made when it is first asked for
 
     async def answer(self, request: Request) -> Response:
         """PenstockErrors are the caller's to show."""
@@ -52,8 +53,11 @@ class Admin:
         )
         return _response(route, await route.handler(call))
 
-    async def _describe(self, call: Call[NoQuery, None]) -> dict[str, Any]:
-        return openapi.document(self._routes, call.context.version, BASE)
+    async def _describe(self, call: Call[NoQuery, None]) -> Response:
+        if self._description is None:
+            document = openapi.document(self._routes, call.context.version, BASE)
+            self._description = Response(200, (JSON, _FRESH), msgspec.json.encode(document))
+        return self._description
 
 
 def _body(route: Route, request: Request) -> Any:
