@@ -107,7 +107,11 @@ def test_a_server_that_takes_long_is_waited_for_with_a_bar(file: Path, tmp_path:
         ("https://", "ftp://", "line 11: Unsupported push_endpoint: it is not an http or https URL."),
         ("[[queues]]", "[[queue]]", "line 14: There is no such part"),
         ("= 30", '= "soon"', "line 10: ack_deadline_seconds must be a number of seconds"),
-        ('"https://', '5 # "', "line 11: Not as Pub/Sub has it: push_config.push_endpoint has a value of another kind"),
+        (
+            '"https://',
+            '5 # "',
+            "line 11: Not as Pub/Sub has it: Invalid value at 'push_config.push_endpoint' (TYPE_STRING), 5",
+        ),
     ],
 )
 def test_a_wrong_file_names_the_line_and_changes_nothing(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import random
 from collections.abc import Callable
 from typing import Any
 
 import grpc
 
-from tests.doors.google.harness import Client
+from tests.doors.google.harness import Client, rest
 
 OURS = {"UNKNOWN", "INTERNAL", "DATA_LOSS", "UNAVAILABLE", "DEADLINE_EXCEEDED"}
 TOPIC, SUBSCRIPTION = "projects/fuzz/topics/known", "projects/fuzz/subscriptions/known"
@@ -120,3 +122,37 @@ def outcome(client: Client, name: str, request: Any) -> tuple[str, str]:
     except grpc.RpcError as error:
         return error.code().name, error.details()
     return "OK", ""
+
+
+def decoded(text: str) -> bytes | None:
+    """Return what base64 text stands for, in either alphabet and with or without padding; None if it is invalid."""
+    if "=" not in text:
+        text += "=" * (-len(text) % 4)
+    if len(text) % 4 or text.count("=") > 2:  # the decoder below passes over padding that is too long
+        return None
+    try:
+        return base64.b64decode(text.replace("-", "+").replace("_", "/").encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        return None
+
+
+def test_rest_stores_the_bytes_of_valid_base64_and_refuses_any_other_text(
+    client: Client, rounds: Callable[[int, int], int]
+) -> None:
+    source = random.Random(20261118)
+    topic = client.topic()
+    subscription = client.subscription(topic)
+    texts = ["hello world!", '{"a": 1}', "aGVsbG8gd29ybGQh", "_-8", "/+8=", "YQ=", "a", "====", "YQ==YQ==", "YWFh\n"]
+    for alphabet in ("abYZ09+/", "abYZ09-_=", "abc =!\n{}é\x00"):
+        texts += ["".join(source.choices(alphabet, k=source.randrange(1, 9))) for _ in range(rounds(60, 2000))]
+    wanted = []
+    for text in texts:
+        body = {"messages": [{"data": text, "attributes": {"text": text}}]}
+        status, answer = rest(client.harness.address, "POST", f"/v1/{topic}:publish", body)
+        assert (status == 200) == (decoded(text) is not None), (text, status, answer)
+        wanted += [(decoded(text), text)] if status == 200 else []
+    received: list[Any] = []
+    while len(received) < len(wanted):
+        received += client.pull(subscription, 1000)
+    stored = [(each.message.data, each.message.attributes["text"]) for each in received]
+    assert sorted(stored) == sorted(wanted)

@@ -58,6 +58,41 @@ def test_an_error_has_a_status_a_name_and_a_text(
     assert answer["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        (
+            f"{TOPIC}:publish",
+            {"messages": [{"data": "hello world!"}]},
+            "Invalid value at 'messages[0].data' (TYPE_BYTES)",
+        ),
+        (
+            f"{TOPIC}:publish",
+            {"messages": [{}, {"data": '{"a": 1}'}]},
+            "Invalid value at 'messages[1].data' (TYPE_BYTES)",
+        ),
+        (f"{TOPIC}:publish", {"messages": [{"data": 5}]}, "Base64 decoding failed for 5"),
+        (f"{TOPIC}:publish", {"messages": [{"attributes": {"a": 5}}]}, "'messages[0].attributes[a]' (TYPE_STRING), 5"),
+        (f"{TOPIC}:publish", {"messages": [{"attributes": {"a": None}}]}, "'messages[0].attributes[a]'"),
+        (f"{TOPIC}:publish", {"messages": "x"}, "Invalid value at 'messages' (list)"),
+        (f"{TOPIC}:publish", {"nothing": 5}, 'Unknown name "nothing": Cannot find field.'),
+        (f"{TOPIC}:publish", {"messages": [{"publishTime": 5}]}, "google.protobuf.Timestamp"),
+        (
+            "/v1/projects/rest/schemas:validateMessage",
+            {"schema": {"compiledProtoSchema": {"compiledBytes": "no good"}}},
+            "'schema.compiled_proto_schema.compiled_bytes' (TYPE_BYTES), Base64",
+        ),
+        ("/v1/projects/rest/schemas:validateMessage", {"message": "no good"}, "'message' (TYPE_BYTES), Base64"),
+    ],
+)
+def test_a_value_that_does_not_fit_its_field_is_refused_by_name(
+    harness: Harness, path: str, body: Any, message: str
+) -> None:
+    status, answer = rest(harness.address, "POST", path, body)
+    assert (status, answer["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert message in answer["error"]["message"]
+
+
 def test_a_body_may_repeat_what_the_path_says(harness: Harness) -> None:
     body = {"name": "projects/rest/topics/two", "labels": {"a": "b"}}
     status, answer = rest(harness.address, "PUT", "/v1/projects/rest/topics/two", body)

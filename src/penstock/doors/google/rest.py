@@ -18,6 +18,7 @@ from google.protobuf import json_format
 
 from penstock.doors.google.calls import Calls, Context
 from penstock.doors.google.errors import CallError, Code, invalid
+from penstock.doors.google.json_messages import parse_message
 from penstock.doors.google.messages import POOL
 from penstock.doors.google.partial import chosen, parse_fields
 from penstock.doors.google.policies import KIND as POLICY
@@ -205,10 +206,7 @@ def request_message(kind: Any, found: Match, body: bytes, parameters: list[tuple
     for key in _MASKS:
         if isinstance(fields.get(key), str):
             fields[key] = camel_case(fields[key])
-    try:
-        message = json_format.ParseDict(fields, kind(), descriptor_pool=POOL)
-    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
-        raise invalid(f"Invalid JSON payload received. {str(error)[:300]}") from None
+    message = parse_message(fields, kind)
     target, name = message, route.field
     if "." in name:
         outer, _, name = name.partition(".")
@@ -225,8 +223,12 @@ def camel_case(mask: str) -> str:
 def _body(body: bytes) -> dict[str, Any]:
     try:
         content = msgspec.json.decode(body) if body.strip() else {}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         raise invalid(f"Invalid JSON payload received. {str(error)[:300]}") from None
+    except UnicodeDecodeError:
+        raise invalid("Invalid JSON payload received. The body is not UTF-8.") from None
+    except RecursionError:
+        raise invalid("Invalid JSON payload received. The body is nested too deeply.") from None
     if not isinstance(content, dict):
         raise invalid("Invalid JSON payload received. The body must be an object.")
     return content

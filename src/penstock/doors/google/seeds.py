@@ -7,7 +7,6 @@ names of the .proto files; a duration is `"10s"`, a number of seconds, or {"seco
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from penstock.doors.google import masks
 from penstock.doors.google.destinations import VERSION, check_destinations, fill_version
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError
+from penstock.doors.google.json_messages import parse_message
 from penstock.doors.google.messages import POOL, Schema, Subscription, Topic, response
 from penstock.doors.google.schemas import KIND, REVISIONS_MAX, check_definition
 from penstock.doors.google.subscriptions import BROKERS as OF_SUBSCRIPTIONS
@@ -30,8 +30,6 @@ KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "subscription": (Subscription, OF_SUBSCRIPTIONS),
 }
 _DURATION = "google.protobuf.Duration"
-_FIELD = re.compile(r"Failed to parse (\w+) field")
-_PYTHON = re.compile(r"object|'(?:int|float|str|bool|list|dict|NoneType)'")
 _Revisions = response("ListSchemaRevisionsResponse")
 
 
@@ -120,15 +118,9 @@ def _refusals() -> Iterator[None]:
 
 def _parsed(kind: Any, given: object) -> Any:
     try:
-        return json_format.ParseDict(_with_durations(given, kind.DESCRIPTOR), kind(), descriptor_pool=POOL)
-    except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidArgumentError(f"Not as Pub/Sub has it: {_plainly(str(error).splitlines()[0][:200])}") from None
-
-
-def _plainly(problem: str) -> str:
-    """Which field it is, where the words for what is wrong with it are those of Python."""
-    fields = _FIELD.findall(problem)
-    return f"{'.'.join(fields)} has a value of another kind" if fields and _PYTHON.search(problem) else problem
+        return parse_message(_with_durations(given, kind.DESCRIPTOR), kind)
+    except CallError as error:
+        raise InvalidArgumentError(f"Not as Pub/Sub has it: {error.message}") from None
 
 
 def _with_durations(given: Any, descriptor: Any) -> Any:
@@ -152,9 +144,12 @@ def _with_durations(given: Any, descriptor: Any) -> Any:
 
 
 def _duration(value: Any) -> Any:
+    """Return seconds as JSON writes a duration, and any other value unchanged for the parser to refuse."""
+    seconds = value
     if isinstance(value, Mapping):
-        return f"{value.get('seconds', 0) + value.get('nanos', 0) / 1e9:.9f}s"
-    return value if isinstance(value, str) else f"{value:.9f}s"
+        parts = [value.get(name, 0) for name in ("seconds", "nanos")]
+        seconds = parts[0] + parts[1] / 1e9 if all(isinstance(part, int | float) for part in parts) else value
+    return f"{seconds:.9f}s" if isinstance(seconds, int | float) else value
 
 
 def _shown(message: Any) -> dict[str, Any]:
