@@ -23,6 +23,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 FORMAT = "penstock_delta"
 MISSING = "penstock: the Delta sink needs the deltalake package: pip install 'penstock[delta]'"
+DIFFERENCES_SHOWN = 3
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 32 << 20  # a task holds no more than this of one file
@@ -223,8 +224,7 @@ def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[Fil
                   json.dumps({"numRecords": file.rows}))
         for file in files
     ]  # fmt: skip
-    columns = to_arrow_schema(writer.schema, timezone="UTC")
-    schema = Schema.from_arrow(columns)
+    schema = Schema.from_arrow(to_arrow_schema(writer.schema, timezone="UTC"))
     if not DeltaTable.is_deltatable(writer.path, writer.storage or None):
         create_table_with_add_actions(
             writer.path, schema, actions, "error", writer.partition_by or None,
@@ -235,27 +235,47 @@ def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[Fil
     last = table.transaction_version(query)
     if last is not None and last >= batch_id:
         return False
-    check_table(table, columns, writer)
+    check_table(table, schema, writer)
     table.create_write_transaction(actions, "append", schema, writer.partition_by or None, commit_properties=once)
     return True
 
 
 def check_table(table: Any, schema: Any, writer: DeltaWriter) -> None:
-    import pyarrow as pa
-
-    there = {field.name: str(field.type) for field in pa.schema(table.schema().to_arrow())}
-    ours = {field.name: str(field.type) for field in schema}
-    if _plain(there) != _plain(ours):
-        columns = ", ".join(f"{name} {kind}" for name, kind in there.items())
-        raise ValueError(f"penstock: the Delta table {writer.path} has other columns than the flow gives: {columns}")
+    """Refuse a table with other columns, down to the last nested field, or with other partitions."""
+    there, ours = (list_types(json.loads(each.to_json())) for each in (table.schema(), schema))
+    if there != ours:
+        paths = [path for path in {**there, **ours} if there.get(path) != ours.get(path)]
+        first = [
+            f"{'.'.join(path)} is {there.get(path, 'missing')} in the table and {ours.get(path, 'missing')} in the flow"
+            for path in paths[:DIFFERENCES_SHOWN]
+        ]
+        more = f", and {len(paths) - len(first)} more" if len(paths) > len(first) else ""
+        raise ValueError(
+            f"penstock: the Delta table {writer.path} has other columns than the flow gives: {', '.join(first)}{more}"
+        )
     if table.metadata().partition_columns != writer.partition_by:
         kept = ", ".join(table.metadata().partition_columns) or "nothing"
         raise ValueError(f"penstock: the Delta table {writer.path} is partitioned by {kept}")
 
 
-def _plain(columns: dict[str, str]) -> dict[str, str]:
-    """Types as they compare: Arrow has several names for a text, and for the fields inside a map."""
-    return {name: kind.split("<")[0].replace("large_", "").replace("_view", "") for name, kind in columns.items()}
+def list_types(kind: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """Return the type at every path of a type in Delta's JSON, with containers and what they hold.
+
+    Readers find fields by name, so the order of fields does not count. Whether a value may be null is left out: Spark
+    says of most streams that it may.
+    """
+    if isinstance(kind, str):
+        return {path: kind}
+    if kind["type"] == "struct":
+        inside = [(field["name"], field["type"]) for field in kind["fields"]]
+    elif kind["type"] == "array":
+        inside = [("element", kind["elementType"])]
+    else:
+        inside = [("key", kind["keyType"]), ("value", kind["valueType"])]
+    types = {path: str(kind["type"])}
+    for name, held in inside:
+        types |= list_types(held, (*path, name))
+    return types
 
 
 def remove(root: str, files: list[File]) -> None:

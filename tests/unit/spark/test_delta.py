@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import types
 
 from penstock.spark.delta import DeltaSink, DeltaWriter, PartFiles, commit_files
@@ -84,3 +87,71 @@ def test_what_no_folder_can_be_named_after_is_refused(tmp_path: Path, partition_
     schema = struct(topic=TEXT, data=types.BinaryType(), attributes=types.MapType(TEXT, TEXT))
     with pytest.raises(ValueError, match=f"penstock: {said}"):
         sink.streamWriter(schema, overwrite=False)
+
+
+# ---------------------------------------------------------------------- columns that change
+
+LEAVES = [TEXT, LONG, types.IntegerType(), types.DoubleType(), types.BinaryType(), types.DateType(),
+          types.TimestampType(), types.DecimalType(10, 2), types.DecimalType(12, 2), types.BooleanType()]  # fmt: skip
+NAMES = ["a", "b", "c", "element", "key"]
+
+
+def nest(inner: st.SearchStrategy[types.DataType]) -> st.SearchStrategy[types.DataType]:
+    structs = st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=3).map(lambda kinds: struct(**kinds))
+    arrays = st.builds(types.ArrayType, inner)
+    return st.one_of(structs, arrays, st.builds(types.MapType, st.sampled_from([TEXT, LONG]), inner))
+
+
+KINDS = st.recursive(st.sampled_from(LEAVES), nest, max_leaves=6)
+
+
+def changed(kind: types.DataType) -> list[types.DataType]:
+    """Return every type that differs from `kind` at one place: a leaf, a field's name, a field more or less."""
+    if isinstance(kind, types.ArrayType):
+        return [types.ArrayType(inner) for inner in changed(kind.elementType)]
+    if isinstance(kind, types.MapType):
+        keys = [types.MapType(inner, kind.valueType) for inner in changed(kind.keyType)]
+        return keys + [types.MapType(kind.keyType, inner) for inner in changed(kind.valueType)]
+    if not isinstance(kind, types.StructType):
+        return [leaf for leaf in LEAVES if leaf != kind][:2]
+    fields = {field.name: field.dataType for field in kind}
+    results: list[types.DataType] = [struct(**fields, extra=LONG)]
+    for name, held in fields.items():
+        others = {other: each for other, each in fields.items() if other != name}
+        results += [struct(**{**fields, name: inner}) for inner in changed(held)]
+        results.append(struct(**others, renamed=held))
+        results += [struct(**others)] if others else []
+    return results
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_change_at_any_depth_is_refused_and_the_same_columns_are_not(data: st.DataObject) -> None:
+    kind = data.draw(KINDS)
+    with TemporaryDirectory() as folder:
+        assert commit_files(DeltaWriter({"path": folder}, struct(n=LONG, body=kind)), "query", 0, [])
+        assert commit_files(DeltaWriter({"path": folder}, struct(body=kind, n=LONG)), "query", 1, [])
+        for other in changed(kind):
+            with pytest.raises(ValueError, match=r"has other columns than the flow gives: body.* in the table and "):
+                commit_files(DeltaWriter({"path": folder}, struct(n=LONG, body=other)), "query", 2, [])
+        assert DeltaTable(folder).version() == 1
+
+
+def test_a_refusal_names_the_nested_field(tmp_path: Path) -> None:
+    def kind(leaf: types.DataType) -> types.StructType:
+        return struct(body=types.ArrayType(types.MapType(TEXT, struct(n=leaf))))
+
+    assert commit_files(DeltaWriter({"path": str(tmp_path)}, kind(LONG)), "query", 0, [])
+    with pytest.raises(ValueError, match=r"body\.element\.value\.n is long in the table and string in the flow$"):
+        commit_files(DeltaWriter({"path": str(tmp_path)}, kind(TEXT)), "query", 1, [])
+
+
+def test_nested_fields_in_another_order_are_read_back_by_name(tmp_path: Path) -> None:
+    for batch, body in enumerate([{"a": 1, "b": "x"}, {"b": "y", "a": 2}]):
+        kinds = {name: LONG if name == "a" else TEXT for name in body}
+        writer = DeltaWriter({"path": str(tmp_path)}, struct(body=struct(**kinds)))
+        parts = PartFiles(writer.path, [], f"part-{batch}")
+        parts.add(pa.record_batch({"body": pa.array([body])}))
+        assert commit_files(writer, "query", batch, parts.close())
+    rows = DeltaTable(tmp_path).to_pyarrow_table().column("body").to_pylist()
+    assert sorted((row["a"], row["b"]) for row in rows) == [(1, "x"), (2, "y")]
