@@ -136,6 +136,14 @@ def replaced(name: str) -> str:
     )
 
 
+def not_asked_for(name: str) -> str:
+    """Return the sentence for a topic of the checkpoint that the options do not name."""
+    return (
+        f"the checkpoint of this query has the topic {name}, which the options do not name, so the rest of it would "
+        "not be read; use a new checkpoint, name the topic again, or set failOnDataLoss to false to go on without it"
+    )
+
+
 def check_kept(first: Mapping[str, int], known: Mapping[str, Bound]) -> None:
     """Raise for the first topic that cannot be read from where it should."""
     for name, offset in first.items():

@@ -26,6 +26,7 @@ from pyspark_penstock.positions import (
     identities,
     is_replaced,
     kept,
+    not_asked_for,
     offsets_in,
     ordered,
     replaced,
@@ -135,9 +136,12 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         if self._pinned is None and (stale or not self._known):
             self._known, self._known_since = self._positions.bounds(), now
         for name in start:
-            names = () if pattern is None or name in self._known else (name, name.rpartition("/")[2])
-            if any(re.fullmatch(pattern or "", each) for each in names):
+            if name in self._known:
+                continue
+            if pattern is not None and any(re.fullmatch(pattern, each) for each in (name, name.rpartition("/")[2])):
                 self._positions.report_gone(name)
+            else:
+                self._report_once(not_asked_for(name))
         new = {name: bound.head for name, bound in self._known.items() if name not in start}
         return ordered({name: start[name] for name in self._known if name in start} | self._joining(new))
 

@@ -233,6 +233,22 @@ def test_a_topic_that_is_gone_is_a_loss(server: Server, make_topic: MakeTopic) -
     }
 
 
+@pytest.mark.parametrize("by_pattern", [False, True])
+def test_a_topic_of_the_checkpoint_that_is_not_asked_for_is_a_loss(
+    server: Server, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture, by_pattern: bool
+) -> None:
+    was, now = make_topic(*[b"old"] * 30), make_topic(*[b"new"] * 20)
+    first = reader(server, was)
+    checkpoint = first.latestOffset(first.initialOffset(), ALL)
+    asked = {"topicPattern": now} if by_pattern else {"topic": now}
+    with pytest.raises(DataLossError, match=f"the checkpoint of this query has the topic {was}, which the options"):
+        reader(server, **asked).latestOffset(checkpoint, ALL)
+    lossy = reader(server, **asked, failOnDataLoss="false")
+    for _ in range(2):
+        assert offsets_in(lossy.latestOffset(checkpoint, ALL)) == {now: 20}
+    assert caplog.text.count("which the options do not name") == 1
+
+
 def test_a_batch_that_was_planned_with_a_topic_that_is_gone(server: Server, make_topic: MakeTopic) -> None:
     """A restart runs it again: a loss, and with failOnDataLoss=false the rest of it is read."""
     kept, gone = make_topic(b"a", name="left-1"), make_topic(b"b", name="left-2")
