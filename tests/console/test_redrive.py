@@ -25,7 +25,7 @@ def test_what_runs_and_what_is_new_comes_first(page: Page, admin: Client) -> Non
         over = admin.post("/moves", {"from": "first-in-line-dead-keep", "filter": 'attributes.kind = "none"'})["id"]
         while admin.get(f"/moves/{over}")["state"] == "running":
             pass
-    slow = admin.post("/moves", {"from": "first-in-line-dead-keep", "rate": 0.001})["id"]
+    slow = admin.post("/moves", {"from": "first-in-line-dead-keep", "rate": 0.01})["id"]
     page.goto("/#/moves")
     rows = page.locator("tbody tr")
     expect(rows.first).to_contain_text("running")
