@@ -38,6 +38,24 @@ NAMES = [
     "push_config.push_endpoint",
     "x" * 2000,
 ]
+DEFINITIONS = {
+    "AVRO": [
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": ["null", "R"]}]}',
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "R"}]}',
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": {"type": "array", "items": "R"}}]}',
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": {"type": "map", "values": ["R", "int"]}}]}',
+        '{"type": "record", "name": "R", "fields": [{"name": "n", "type": '
+        + '{"type": "array", "items": ' * 330
+        + '"int"'
+        + "}" * 332,
+    ],
+    "PROTOCOL_BUFFER": [
+        'syntax = "proto3"; message R { R n = 1; repeated R m = 2; }',
+        'syntax = "proto3"; message R { map<string, R> n = 1; }',
+        "message R { required R n = 1; }",
+    ],
+}
+UNITS = [b"\x02", b"\x01\x02", b"\x02\x02n", b"\x0a\x04", b"\x0b", b'{"n":', b'{"n":{"R":', b"[", b'{"n":[']
 NUMBERS_TRIED = [0, 1, -1, 2, 10, 600, 601, 2**31 - 1, -(2**31)]
 
 
@@ -114,6 +132,21 @@ def test_no_request_is_answered_with_an_error_of_ours(client: Client, rounds: Ca
             request = fill(method.request(), source)
             code, text = outcome(client, method.name, request)
             assert code not in OURS, (code, text, method.name, str(request))
+
+
+def test_recursive_schemas_and_repetitive_bodies(client: Client, rounds: Callable[[int, int], int]) -> None:
+    """A recursive type is as deep as the bytes of a message say, so bytes that repeat themselves are tried."""
+    source = random.Random(20261118)
+    method = next(method for method in client.harness.kinds.values() if method.name == "ValidateMessage")
+    for _ in range(rounds(150, 20_000)):
+        request = method.request(parent="projects/fuzz", encoding=source.choice(["JSON", "BINARY"]))
+        kind = source.choice(list(DEFINITIONS))
+        request.schema.type = kind
+        request.schema.definition = source.choice(DEFINITIONS[kind])
+        units = source.choices(UNITS, k=source.choice([1, 1, 2, 3]))
+        request.message = b"".join(units) * source.choice([1, 3, 99, 101, 500, 4_000, 100_000]) + source.randbytes(2)
+        code, text = outcome(client, method.name, request)
+        assert code in ("OK", "INVALID_ARGUMENT"), (code, text, units, request.schema.definition[:100])
 
 
 def outcome(client: Client, name: str, request: Any) -> tuple[str, str]:

@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 import fastavro
-import fastavro.validation
 import msgspec
 
+from penstock.doors.google import avro_json
 from penstock.doors.google.avro_binary import DEPTH_MAX, Walk, too_deep
 
 TYPES = frozenset({"record", "error"})
@@ -36,15 +36,11 @@ class AvroSchema:
             raise ValueError("AVRO schema definition is not valid: the top-level type must be a record.")
 
     def check_json(self, data: bytes) -> None:
-        text = data.decode()
         try:
-            _load(text, JSON_DEPTH_MAX)
+            content = _load(data.decode(), JSON_DEPTH_MAX)
         except _TooDeepError:
             raise too_deep() from None
-        records = list(fastavro.json_reader(io.StringIO(text), self._schema))
-        if len(records) != 1:
-            raise ValueError("not exactly one record")
-        fastavro.validation.validate(records[0], self._schema)
+        avro_json.check(content, self._schema, self._named)
 
     def check_binary(self, data: bytes) -> None:
         Walk(data, self._named).check(self._schema)

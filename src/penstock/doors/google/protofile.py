@@ -18,6 +18,8 @@ from google.protobuf.message import DecodeError
 from penstock.doors.google.messages import WELL_KNOWN, well_known_pool
 
 DEPTH_MAX = 32
+TOKENS_MAX = 25_000  # about 5,000 fields; the text is parsed in the event loop
+COMPILED_BYTES_MAX = 300 << 10  # as many as a definition in text may have
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/|(?P<word>\.?[A-Za-z_][\w.]*)|(?P<number>[-+]?[0-9][\w.]*)"""
     r"""|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[{}\[\]()<>=;,:/-])""",
@@ -74,6 +76,8 @@ def _message_class(file: Any) -> Any:
 
 def _compiled_class(compiled: bytes, root: str) -> Any:
     """The root message of a serialised FileDescriptorSet."""
+    if len(compiled) > COMPILED_BYTES_MAX:
+        raise ValueError(f"the compiled schema has {len(compiled):,} bytes, at most {COMPILED_BYTES_MAX:,} are allowed")
     pool = well_known_pool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
         if not file.name.startswith("google/protobuf/"):
@@ -295,6 +299,8 @@ def _tokens(text: str) -> list[tuple[str, int]]:
             raise ValueError(f"line {line}: unexpected {text[at]!r}")
         if found.lastgroup:
             tokens.append((found.group(), line))
+            if len(tokens) > TOKENS_MAX:
+                raise ValueError(f"line {line}: there are more than {TOKENS_MAX:,} words and marks")
         line += found.group().count("\n")
         at = found.end()
     return tokens

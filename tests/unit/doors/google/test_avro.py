@@ -135,3 +135,56 @@ def test_a_time_beyond_the_calendar_is_accepted_and_shown_as_a_number() -> None:
     fastavro.schemaless_writer(stream, "long", 2**60)
     schema.check_binary(stream.getvalue())
     assert schema.json_of(stream.getvalue()) == f'{{"a":{2**60}}}'
+
+
+def linked_json(nodes: int) -> bytes:
+    return b'{"next": {"Node": ' * (nodes - 1) + b'{"next": null}' + b"}}" * (nodes - 1)
+
+
+def test_a_recursive_type_in_json_has_as_many_levels_as_in_binary() -> None:
+    schema = AvroSchema(json.dumps(NODE))
+    for nodes in (1, 2, 3, DEPTH_MAX):
+        schema.check_json(linked_json(nodes))
+    for nodes in (DEPTH_MAX + 1, 500, 4_000, 1_000_000):
+        with pytest.raises(TooLargeError, match="deeper than 100 levels"):
+            schema.check_json(linked_json(nodes))
+    with pytest.raises(ValueError, match="a field is missing"):
+        schema.check_json(b'{"next": {"Node": {"other": null}}}')
+
+
+JSON_VALUES: list[tuple[Any, list[str], list[str]]] = [
+    ("null", ["null"], ["0", "{}"]),
+    ("boolean", ["true"], ["1", '"true"']),
+    ("int", ["0", str(-(2**31))], [str(2**31), "1.5", "true", '"1"']),
+    ("long", [str(2**63 - 1)], [str(2**63), "null"]),
+    ("float", ["1", "1.5"], ["true", '"1"']),
+    ("double", ["1e10"], ["[]"]),
+    ("bytes", [r'"\u00ff"'], [r'"\u0100"', "1"]),
+    ("string", [r'"\u0100"'], ["1"]),
+    ({"type": "fixed", "name": "F", "size": 2}, ['"ab"'], ['"a"', r'"\u0100a"', "7"]),
+    ({"type": "enum", "name": "E", "symbols": ["A"]}, ['"A"'], ['"B"', "0", "[]"]),
+    ({"type": "array", "items": "int"}, ["[]", "[1]"], ["{}", '["1"]', "1"]),
+    ({"type": "map", "values": "int"}, ["{}", '{"a": 1}'], ["[]", '{"a": "1"}']),
+    (["null", "int", {"type": "array", "items": "int"}], ["null", '{"int": 1}', '{"array": [1]}'],
+     ["1", '{"long": 1}', '{"int": "1"}', "{}", '{"int": 1, "null": null}']),
+    ({"type": "record", "name": "In", "fields": [{"name": "b", "type": "int", "default": 1}]},
+     ["{}", '{"b": 2}', '{"b": 2, "other": 3}'], ['{"b": null}', "[]"]),
+    ({"type": "long", "logicalType": "timestamp-millis"}, ["1"], ['"2026-01-01"']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "fitting", "others"), JSON_VALUES)
+def test_json_values_of_every_type(kind: Any, fitting: list[str], others: list[str]) -> None:
+    schema = schema_of(kind)
+    for text in fitting:
+        schema.check_json(b'{"a":\n' + text.encode() + b"}")
+    for text in others:
+        with pytest.raises(ValueError):
+            schema.check_json(b'{"a":' + text.encode() + b"}")
+
+
+def test_json_must_be_one_record() -> None:
+    schema = schema_of("int")
+    for text in (b"", b"{}", b"[]", b'{"a":1}{"a":1}', b'{"a":1}\n{"a":1}', b"\xff", b"null"):
+        with pytest.raises(ValueError):
+            schema.check_json(text)

@@ -140,3 +140,14 @@ def test_an_avro_record() -> None:
 def test_an_avro_definition_that_is_none(definition: str) -> None:
     with pytest.raises(ValueError, match="AVRO schema definition is not valid"):
         AvroSchema(definition)
+
+
+def test_definitions_that_take_long_to_parse_are_refused() -> None:
+    def definition(fields: int) -> str:
+        return 'syntax = "proto3"; message M {' + "".join(f"int32 f{n} = {n};" for n in range(1, fields + 1)) + "}"
+
+    ProtoSchema(definition(4_900))
+    with pytest.raises(ValueError, match="line 1: there are more than 25,000 words and marks"):
+        ProtoSchema(definition(15_000))
+    with pytest.raises(ValueError, match="the compiled schema has 307,201 bytes, at most 307,200 are allowed"):
+        ProtoSchema("", b"\x00" * ((300 << 10) + 1), "M")
