@@ -157,6 +157,9 @@ def test_what_is_not_chosen_stays_and_counts_no_attempt(harness: Harness) -> Non
     assert len(rest) == 30 - len(chosen)
 
 
+RATE_TOO_SMALL = "rate must be 0, which means no limit, or at least 0.01 messages a second"
+
+
 @pytest.mark.parametrize(("chosen", "left"), [({}, 27), ({"filter": 'attributes.n = "1"'}, 27)])
 def test_what_is_beyond_the_most_is_left_as_the_dry_run_said(
     harness: Harness, chosen: dict[str, str], left: int
@@ -379,8 +382,8 @@ def test_a_topic_with_subscriptions_names_them(harness: Harness) -> None:
         ({"from": "look", "to": "nowhere"}, 404, "Topic not found: projects/penstock/topics/nowhere"),
         ({"from": "look", "ids": ["x"]}, 400, "ids are message ids: decimal numbers, as text"),
         ({"from": "look", "rate": -1}, 400, "rate must be a number, at least 0"),
-        ({"from": "look", "rate": 1e-300}, 400, "rate must be 0, which means no limit, or at least 0.01 messages a second"),
-        ({"from": "look", "rate": 0.009}, 400, "rate must be 0, which means no limit, or at least 0.01 messages a second"),
+        ({"from": "look", "rate": 1e-300}, 400, RATE_TOO_SMALL),
+        ({"from": "look", "rate": 0.009}, 400, RATE_TOO_SMALL),
         ({"from": "look", "unknown": 1}, 400, "Unknown field: unknown"),
         ({"from": "ordered"}, 412, ("Messages cannot be chosen where they are delivered in order: "
          "projects/penstock/subscriptions/ordered; another subscription of its topic can be moved from")),
